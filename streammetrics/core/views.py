@@ -17,9 +17,9 @@ from streammetrics.core.columns.batch import (
     parted,
 )
 from streammetrics.core.columns.conversion import Beside
+from streammetrics.core.configured import brief
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.parameters import brief
 from streammetrics.core.results.values import flat
 
 if TYPE_CHECKING:

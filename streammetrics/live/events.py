@@ -22,7 +22,7 @@ from streammetrics.core.columns.column import null_mask
 from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.labels import packed_labels, unpacked_labels
+from streammetrics.core.fields.keyed import packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed as packed_file
 from streammetrics.core.state.container import unpacked

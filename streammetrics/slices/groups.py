@@ -16,12 +16,10 @@ from streammetrics.core.metric import GroupValues
 from streammetrics.core.results.values import Interval
 from streammetrics.inference.tables import Readings, limits_of_groups, readings_of
 from streammetrics.inference.units import rest_of
-from streammetrics.slices.bins import Bins, KeySpec, title_of
-from streammetrics.slices.dates import day_of, days_of
+from streammetrics.slices.bins import Bins, KeySpec, day_of, days_of, title_of
 from streammetrics.slices.fairness import Slice, reading, readings
 from streammetrics.slices.table import OTHERS, key_columns, named
-from streammetrics.statistics.grouped.grouped import Grouped, grouped
-from streammetrics.statistics.grouped.groups import Groups
+from streammetrics.statistics.grouped.grouped import Grouped, Groups, grouped
 from streammetrics.statistics.grouped.keys import (
     OTHER,
     Bin,
@@ -37,9 +35,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
-    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Array, Floats, Ints, Places
 
     Parts = tuple[Part, ...]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
+
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import an
@@ -16,13 +18,13 @@ from streammetrics.inference.units import (
     WholeView,
     check_one_time,
     limits_by_unit,
+    unit_column,
     without_each,
 )
 from streammetrics.slices.bins import Bins, KeySpec, specs_of, title_of
 from streammetrics.slices.groups import FinestSlices, Grouping, GroupLookup, spec_of, state_of_all
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
-from streammetrics.slices.units import groups_of, hashed
 from streammetrics.statistics.grouped.keys import GROUPS
 from streammetrics.statistics.grouped.schema import GroupedPlan, KeyedSchema
 
@@ -33,12 +35,28 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Ints
     from streammetrics.inference.units import Rests
     from streammetrics.slices.fairness import Slice
-    from streammetrics.statistics.grouped.groups import Groups
+    from streammetrics.statistics.grouped.grouped import Groups
     from streammetrics.statistics.grouped.keys import Part
 
     By = Sequence[Sequence[KeySpec] | KeySpec] | KeySpec
+
+
+def hashed(title: str) -> str:
+    """Return the name of the column of unit groups."""
+    return f"hash of {title}"
+
+
+def groups_of(value: object, title: str) -> Ints:
+    """Return the group of each row's unit, from 0 to 63.
+
+    Raises:
+        InvalidBatchError: The column does not exist, or a row has no valid id.
+    """
+    groups: Ints = unit_column(value, title).values & np.int64(GROUPS - 1)
+    return groups
 
 
 class KeyedSet(MetricSet):

@@ -17,8 +17,18 @@ from streammetrics.core.columns.labels import as_integers, flat
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import Hint, InvalidBatchError
-from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
-from streammetrics.slices.dates import as_days, day_of, days_of, is_time, times_in, times_of
+from streammetrics.slices.bins import (
+    Bins,
+    KeySpec,
+    Periods,
+    as_days,
+    day_of,
+    days_of,
+    is_time,
+    times_in,
+    times_of,
+    title_of,
+)
 from streammetrics.statistics.grouped.keys import encoded, parts_of, text_of
 from streammetrics.statistics.grouped.schema import KeyColumn
 

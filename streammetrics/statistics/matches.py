@@ -13,7 +13,7 @@ from streammetrics.core.columns.labels import label_column
 from streammetrics.core.columns.schema import Field, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import Hint, InvalidBatchError
-from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import id_column, id_kind

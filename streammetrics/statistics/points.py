@@ -16,18 +16,22 @@ from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
-from streammetrics.core.counting import added_at, group_order
+from streammetrics.core.counting import Union, added_at, group_order, moved
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StateFormatError,
 )
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.entries import KeyedExtremes, Weights
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.labels import coded_labels, used_labels
+from streammetrics.core.fields.keyed import (
+    KeyedExtremes,
+    LabelledEntries,
+    LabelTable,
+    Weights,
+    coded_labels,
+    used_labels,
+)
 from streammetrics.core.fields.weights import WeightedCount, countable
-from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.tables.contingency import UNWEIGHTED

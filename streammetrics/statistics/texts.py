@@ -23,7 +23,7 @@ from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of, packed
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic

@@ -14,11 +14,16 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts, read_counts
 from streammetrics.core.counting import GroupCodes
-from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
 from streammetrics.core.field import not_among
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
-from streammetrics.core.groups import GroupedStates
+from streammetrics.core.state.arrays import nested, parted
+from streammetrics.core.statistic import GroupedStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Json
 
 
 class Plan:
@@ -448,3 +453,54 @@ def _repeated(
 
 
 _KNOWN: dict[Hashable, Plan] = {}
+
+
+# ---- states in files ----
+
+
+def described(state: State) -> tuple[list[Json], dict[str, Array]]:
+    """Return the row information of a state as JSON, and the arrays of its statistics."""
+    arrays: dict[str, Array] = {}
+    for index, statistic in enumerate(state.statistics):
+        arrays |= nested(str(index), statistic.arrays())
+    rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.infos]
+    return rows, arrays
+
+
+def filled(plan: Plan, told: object, arrays: Arrays) -> State:
+    """Restore a state from the row information and arrays of a file.
+
+    The caller must compare `described` of the result with the file.
+    """
+    parts = parted(arrays)
+    statistics = tuple(
+        [
+            statistic.restored(parts.pop(str(index), {}))
+            for index, statistic in enumerate(plan.start.statistics)
+        ]
+    )
+    if not isinstance(told, tuple) or len(told) != len(plan.schemas):
+        raise StateFormatError("the counts of rows do not fit the metric")
+    infos = tuple(map(_row_info, told))
+    if not plan.agree(infos):
+        raise StateFormatError("metrics that read the same columns saw different rows")
+    if parts:
+        raise StateFormatError("there are arrays that belong to no statistic")
+    return _of_rows(plan, State(infos, statistics))
+
+
+def _of_rows(plan: Plan, state: State) -> State:
+    """Tell the statistics of a restored state how many rows they hold; return the state."""
+    for statistic, source in zip(state.statistics, plan.sources, strict=True):
+        statistic.of_rows(state.infos[source].n_rows)
+    return plan.counted(state)
+
+
+def _row_info(told: object) -> RowInfo:
+    """Parse the row information of one schema: facts, number of rows, number of omitted rows."""
+    if isinstance(told, tuple) and len(told) == 3 and isinstance(told[0], dict):
+        facts, *counts = told
+        known = all(type(fact) in {str, int, bool} for fact in facts.values())
+        if known and all(type(count) is int and count >= 0 for count in counts):
+            return RowInfo(dict(facts), *counts)
+    raise StateFormatError("the state does not say what rows it saw")

@@ -14,8 +14,8 @@ from streammetrics.core.columns.scores import clear_pair, log_odds
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric import GroupValues, Metric, has_nan
+from streammetrics.core.statistic import GroupedStates
 from streammetrics.core.types import FloatSequence, V_co
 from streammetrics.metrics.averages import ZeroDivision
 from streammetrics.metrics.classification.view import Confusion, tables_of_groups, tables_of_two

@@ -18,8 +18,8 @@ from streammetrics.statistics.sums.spreads import LossSpread
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import GroupValues
+    from streammetrics.core.statistic import GroupedStates
     from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.formulas import LossName
 

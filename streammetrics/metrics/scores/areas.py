@@ -41,9 +41,8 @@ from streammetrics.statistics.scores.histogram import VersusHistogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.results.labelled import LabelledArray
-    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.base import Corners, CumulativeCounts, Steps
     from streammetrics.statistics.scores.histogram import ScoreHistogram

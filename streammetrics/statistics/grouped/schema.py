@@ -21,7 +21,7 @@ from streammetrics.core.columns.schema import (
 )
 from streammetrics.core.counting import are_moved, rows_by_group
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.feeding.kinds import facts_text
+from streammetrics.core.feeding.many import facts_text
 from streammetrics.core.feeding.plan import Plan
 
 if TYPE_CHECKING:

@@ -22,15 +22,13 @@ from streammetrics.core.columns.scores import (
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
+from streammetrics.core.fields.sums import NamedSums, Sum, Width, each_plus
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
 from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
-from streammetrics.statistics.sums.losses import summed
-from streammetrics.statistics.sums.means import mean_of
+from streammetrics.statistics.sums.losses import mean_of, summed
 from streammetrics.statistics.sums.spreads import RowSum, Spreading, sums_of
 
 if TYPE_CHECKING:

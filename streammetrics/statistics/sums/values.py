@@ -14,7 +14,7 @@ from streammetrics.core.columns.long import nearest
 from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.histograms import GroupedHistograms, WeighedHistograms
-from streammetrics.core.fields.plain import Extreme
+from streammetrics.core.fields.sums import Extreme
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.losses import values_schema
 

@@ -15,7 +15,7 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import SAMPLES, binary_codes
 from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.fields.weights import WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
