@@ -253,11 +253,7 @@ class Mergeable(Stateful, Generic[V_co]):
         Raises `IncompatibleMetricsError`, without any change, if a configuration differs.
         """
         for other in others:
-            if not self._alike(other):
-                raise IncompatibleMetricsError(
-                    f"cannot merge {_titled(other)} into {_titled(self)}: "
-                    f"the configurations differ{self._differing(other)}"
-                )
+            self._require_alike(other, "merge {} into {}")
         self._accumulator.merge([other._accumulator for other in others])
         return self
 
@@ -286,11 +282,7 @@ class Mergeable(Stateful, Generic[V_co]):
             >>> left == sm.Mean().update([1.0, 2.0]), whole.n_rows
             (True, 3)
         """
-        if not self._alike(other):
-            raise IncompatibleMetricsError(
-                f"cannot take {_titled(other)} out of {_titled(self)}: "
-                f"the configurations differ{self._differing(other)}"
-            )
+        self._require_alike(other, "take {} out of {}")
         plan = self._plan
         mine, theirs = (each._accumulator.part(plan) for each in (self, other))
         return self._at(plan.without(mine, theirs))
@@ -298,6 +290,12 @@ class Mergeable(Stateful, Generic[V_co]):
     def _alike(self, other: object) -> bool:
         """Whether another object is of the same class and configuration."""
         return type(other) is type(self) and other._identity == self._identity
+
+    def _require_alike(self, other: object, what: str) -> None:
+        if not self._alike(other):
+            done = what.format(_titled(other), _titled(self))
+            differing = self._differing(other)
+            raise IncompatibleMetricsError(f"cannot {done}: the configurations differ{differing}")
 
     def _differing(self, other: object) -> str:
         """Describe the differences from another object, as the end of a message."""

@@ -334,6 +334,16 @@ class Statistic(Configured, ABC):
             raise not_among(str(error)) from None
         return twin
 
+    def left(self, other: Self, rows: int) -> Self:
+        """Return `minus`, of which `rows` are left; of none left, both must hold the same."""
+        if rows or self.own_rows is not None:
+            return self.minus(other)
+        if not self.is_same(other):
+            raise not_among("there are as many rows here, but not the same")
+        twin = self.fork()
+        twin.clear()
+        return twin
+
     @classmethod
     def from_arrays(cls, config: Mapping[str, object], arrays: Arrays) -> Self:
         """Build a statistic from its parameters and the result of `arrays`.

@@ -175,14 +175,15 @@ class Scores(Numbers):
         values = batch.numbers(self.name)
         wrong = ~(np.abs(values) <= limit) if limit < math.inf else np.isinf(values.max(axis=1))
         of = "margin" if self.use == "margin" else "logit"
-        self._reject(batch, f"is infinite or too large for a {of}", wrong, missing, "")
+        what = f"is infinite or too large for a {of}"
+        reject_present(batch.title(self.name), what, wrong, missing, values)
 
     def _check_probabilities(self, batch: Batch, missing: Bools | None, wide: bool) -> None:
         low, high = batch.extent(self.name)
-        values = batch.numbers(self.name)
+        title, values = batch.title(self.name), batch.numbers(self.name)
         if not (low >= 0 and high <= 1):
             wrong = ~((values >= 0) & (values <= 1))
-            self._reject(batch, "is outside [0, 1]", wrong, missing, LOGITS)
+            reject_present(title, "is outside [0, 1]", wrong, missing, values, advice=LOGITS)
         if wide and values.shape[1] > 1:
             off = np.abs(np.einsum("ij->i", values) - 1)  # the fastest row sum
             if not (off <= _CLOSE).all():
@@ -190,15 +191,7 @@ class Scores(Numbers):
                 sums = np.abs(values[wrong].sum(axis=1) - 1)
                 rounded = bool((sums <= _ROUNDED * values.shape[1]).all())
                 advice = _ROUNDING if rounded else LOGITS
-                self._reject(batch, "does not sum to 1", wrong, missing, advice)
-
-    def _reject(
-        self, batch: Batch, what: str, wrong: Bools, missing: Bools | None, advice: str | Hint
-    ) -> None:
-        if missing is not None:
-            wrong = wrong & ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
-        if wrong.any():
-            reject(batch.title(self.name), what, wrong, batch.numbers(self.name), advice=advice)
+                reject_present(title, "does not sum to 1", wrong, missing, values, advice=advice)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the scores of the kept rows."""

@@ -20,7 +20,6 @@ from streammetrics.core.errors import (
     StateFormatError,
 )
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
-from streammetrics.core.field import not_among
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 from streammetrics.core.state.arrays import nested, parted
 from streammetrics.core.statistic import GroupedStates
@@ -354,15 +353,9 @@ class Plan:
         left = []
         pairs = zip(state.statistics, other.statistics, self.sources, strict=True)
         with own_arithmetic():
-            for place, (mine, theirs, source) in enumerate(pairs):
-                if not other.infos[source].n_rows:
-                    left.append(mine)
-                elif infos[source].n_rows or mine.own_rows is not None:
-                    left.append(mine.minus(theirs))
-                elif mine.is_same(theirs):
-                    left.append(self.start.statistics[place])
-                else:
-                    raise not_among("there are as many rows here, but not the same")
+            for mine, theirs, source in pairs:
+                taken = other.infos[source].n_rows > 0
+                left.append(mine.left(theirs, infos[source].n_rows) if taken else mine)
         absent: list[set[str]] = [set() for _ in self._readings]
         for statistic, source in zip(left, self.sources, strict=True):
             absent[self._readers[source]] |= statistic.absent_facts

@@ -11,7 +11,7 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.nested import Nested, joined, joined_weights
 from streammetrics.core.counting import are_moved, counts_of, group_order, rows_by_group
-from streammetrics.core.field import not_among, piled
+from streammetrics.core.field import piled
 from streammetrics.core.statistic import GroupedStates, Statistic
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.sums.values import ValueHistogram
@@ -201,15 +201,8 @@ class BufferedStates:
 
         Of a group without `rows` left, both must hold the same.
         """
-        states, left = self.states, []
-        for place, less in zip(places.tolist(), other.states.each(), strict=True):
-            mine = states.at(place)
-            if rows[place] or mine.own_rows is not None:
-                left.append(mine.minus(less))
-            elif mine.is_same(less):
-                left.append(self.of)
-            else:
-                raise not_among("there are as many rows of a key here, but not the same")
+        states, pairs = self.states, zip(places.tolist(), other.states.each(), strict=True)
+        left = [states.at(place).left(less, int(rows[place])) for place, less in pairs]
         return type(self)(_Held(states.put(places, left)))
 
     def _settled(self, held: _Held) -> Self:

@@ -15,7 +15,7 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum, are_finite, quotient, root
 from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.sums import NamedSums, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
@@ -172,11 +172,9 @@ class FiniteTerms(Condition):
         true, pred = _table(true), _table(pred)
         with np.errstate(all="ignore"):
             wrong = np.logical_not(np.isfinite(self.terms(true, pred)).all(axis=1))
-        if missing is not None:
-            wrong &= ~missing
-        if wrong.any():
-            titles = f"{batch.title(TRUE)} and {batch.title(PRED)}"
-            reject(titles, self.complaint(), wrong, np.stack([true, pred], axis=1))
+        titles = f"{batch.title(TRUE)} and {batch.title(PRED)}"
+        shown = np.stack([true, pred], axis=1)
+        reject_present(titles, self.complaint(), wrong, missing, shown)
 
 
 @dataclass(frozen=True)
