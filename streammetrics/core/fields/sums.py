@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.weights import Weight, WeightedCount, shape_of
+from streammetrics.core.fields.weights import ShapedField, Weight, WeightedCount, shape_of
 from streammetrics.core.state.arrays import nested, take_array
 from streammetrics.core.state.arrays import parted as parts_of
 
@@ -19,55 +19,27 @@ if TYPE_CHECKING:
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.fields.weights import Shape
     from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints, Places
 
 
-class Sum(StateField[ExactSum]):
-    """An exact sum, or an array of them of a shape, which may be a function of the statistic.
+class Sum(ShapedField[ExactSum]):
+    """An exact sum, or an array of them of a shape."""
 
-    Grouped values are one array, with the groups along its first axis.
-    """
-
-    def __init__(self, shape: Shape = (), *, inline: bool = False) -> None:
-        super().__init__(inline=inline)
-        self._shape = shape
-
-    def empty(self, of: Configured) -> ExactSum:
+    def zeros(self, shape: tuple[int, ...]) -> ExactSum:
         """Return sums of nothing."""
-        return ExactSum.zero(shape_of(self._shape, of))
-
-    def plus(self, mine: ExactSum, other: ExactSum) -> ExactSum:
-        """Return the sums of both."""
-        return mine + other
+        return ExactSum.zero(shape)
 
     def merged(self, mine: ExactSum, others: Sequence[ExactSum]) -> ExactSum:
         """Return the sums of all."""
         return mine.plus_all(others)
 
-    def arrays(self, value: ExactSum) -> dict[str, Array]:
-        """Return digits and exponent."""
-        return value.arrays()
-
-    def taken(self, arrays: Arrays, of: Configured) -> ExactSum:
+    def read(self, shape: tuple[int, ...], arrays: Arrays) -> ExactSum:
         """Return the sums, which are canonical."""
-        return ExactSum.from_arrays(shape_of(self._shape, of), arrays)
-
-    def nbytes(self, value: ExactSum) -> int:
-        """Bytes held now."""
-        return value.nbytes
+        return ExactSum.from_arrays(shape, arrays)
 
     def scaled(self, value: ExactSum, weight: float) -> ExactSum:
         """Return the products, exactly."""
         return value.times(weight)
-
-    def minus(self, value: ExactSum, other: ExactSum) -> ExactSum:
-        """Return the differences, exactly."""
-        return value - other
-
-    def no_groups(self, of: Configured, size: int) -> ExactSum:
-        """Return sums of nothing."""
-        return ExactSum.zero((size, *shape_of(self._shape, of)))
 
     def regrouped(
         self,
@@ -79,12 +51,6 @@ class Sum(StateField[ExactSum]):
         """Return the sums of groups that go to one place."""
         return value.regroup(places, size)
 
-    def groups_plus(self, mine: ExactSum, other: ExactSum, size: int) -> ExactSum:  # noqa: ARG002 - the sums say it
-        """Return the sums of both."""
-        return mine + other
-
-    groups_nbytes = nbytes
-
     def at(self, value: ExactSum, group: int) -> ExactSum:
         """Return the sums of one group."""
         return value[group]
@@ -92,14 +58,6 @@ class Sum(StateField[ExactSum]):
     def of_groups(self, values: Sequence[ExactSum], of: Configured) -> ExactSum:
         """Return the sums of all groups."""
         return ExactSum.stacked(values, shape_of(self._shape, of))
-
-    def groups_arrays(self, value: ExactSum, size: int) -> dict[str, Array]:  # noqa: ARG002 - the sums say it
-        """Return digits and exponent."""
-        return value.arrays()
-
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> ExactSum:
-        """Return the sums, which are canonical."""
-        return ExactSum.from_arrays((size, *shape_of(self._shape, of)), arrays)
 
 
 class GroupedSums(NamedTuple):

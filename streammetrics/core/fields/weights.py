@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     Shape = int | tuple[int, ...] | Callable[[Any], int | tuple[int, ...]]
 
+
+V = TypeVar("V")
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
@@ -363,31 +366,84 @@ def _with_squares(amount: ExactSum, squares: ExactSum) -> WeightedCount:
     return WeightedCount.of_exact(amount, squares)
 
 
+class ShapedField(StateField[V]):
+    """A field of things of a shape, which may be a function of the statistic and its parameters.
+
+    Grouped values are of the same type, with the groups along their first axis.
+    """
+
+    def __init__(self, shape: Shape = (), *, inline: bool = False) -> None:
+        super().__init__(inline=inline)
+        self._shape = shape
+
+    @abstractmethod
+    def zeros(self, shape: tuple[int, ...]) -> V:
+        """Return the value of no rows."""
+
+    @abstractmethod
+    def read(self, shape: tuple[int, ...], arrays: Arrays) -> V:
+        """Return the value of untrusted `arrays`."""
+
+    def empty(self, of: Configured) -> V:
+        """Return the value of no rows."""
+        return self.zeros(shape_of(self._shape, of))
+
+    def taken(self, arrays: Arrays, of: Configured) -> V:
+        """Return the value of untrusted `arrays`."""
+        return self.read(shape_of(self._shape, of), arrays)
+
+    def plus(self, mine: Any, other: Any) -> V:
+        """Return the sums of both."""
+        total: V = mine + other
+        return total
+
+    def minus(self, value: Any, other: Any) -> V:
+        """Return the differences, exactly."""
+        left: V = value - other
+        return left
+
+    def arrays(self, value: Any) -> dict[str, Array]:
+        """Return the arrays of exact sums."""
+        arrays: dict[str, Array] = value.arrays()
+        return arrays
+
+    def nbytes(self, value: Any) -> int:
+        """Bytes held now."""
+        size: int = value.nbytes
+        return size
+
+    def no_groups(self, of: Configured, size: int) -> V:
+        """Return the values of no rows."""
+        return self.zeros((size, *shape_of(self._shape, of)))
+
+    def groups_plus(self, mine: V, other: V, size: int) -> V:  # noqa: ARG002 - the values say it
+        """Return the sums of both."""
+        return self.plus(mine, other)
+
+    def groups_arrays(self, value: V, size: int) -> dict[str, Array]:  # noqa: ARG002 - as above
+        """Return the arrays of exact sums."""
+        return self.arrays(value)
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> V:
+        """Return the values of untrusted `arrays`."""
+        return self.read((size, *shape_of(self._shape, of)), arrays)
+
+    groups_nbytes = nbytes
+
+
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 
 
-class Weight(StateField[WeightedCount]):
-    """How much there is of each thing, not negative: of one, or of as many as the shape says.
-
-    The shape may be a function of the statistic, which knows its parameters. With `squared` its
-    amounts have squares. Grouped values have the groups along their first axis.
-    """
+class Weight(ShapedField[WeightedCount]):
+    """How much there is of each thing, not negative; with `squared` amounts have squares."""
 
     def __init__(self, shape: Shape = (), *, squared: bool = False, inline: bool = False) -> None:
-        super().__init__(inline=inline)
-        self._shape, self._squared = shape, squared
+        super().__init__(shape, inline=inline)
+        self._squared = squared
 
-    def empty(self, of: Configured) -> WeightedCount:
+    def zeros(self, shape: tuple[int, ...]) -> WeightedCount:
         """Return nothing of anything."""
-        return WeightedCount.zero(shape_of(self._shape, of))
-
-    def plus(self, mine: WeightedCount, other: WeightedCount) -> WeightedCount:
-        """Return what there is of each together."""
-        return mine + other
-
-    def arrays(self, value: WeightedCount) -> dict[str, Array]:
-        """Return those of exact sums, whether rows have weights or not."""
-        return value.arrays()
+        return WeightedCount.zero(shape)
 
     def merged(self, mine: WeightedCount, others: Sequence[WeightedCount]) -> WeightedCount:
         """Return what there is of each together: amounts of one thing are added up at once."""
@@ -401,31 +457,16 @@ class Weight(StateField[WeightedCount]):
         together = WeightedCount.of_all([mine, *others])
         return super().merged(mine, others) if together is None else together
 
-    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:
+    def read(self, shape: tuple[int, ...], arrays: Arrays) -> WeightedCount:
         """Return the amounts, none of which is negative."""
-        return self._read(shape_of(self._shape, of), arrays)
-
-    def _read(self, shape: tuple[int, ...], arrays: Arrays) -> WeightedCount:
         value = read_amount(shape, arrays, squared=self._squared)
         if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 
-    def nbytes(self, value: WeightedCount) -> int:
-        """Bytes held now."""
-        return value.nbytes
-
     def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the products, exactly."""
         return value.scaled(weight, squared=self._squared)
-
-    def minus(self, value: WeightedCount, other: WeightedCount) -> WeightedCount:
-        """Return the differences, where none is negative."""
-        return value - other
-
-    def no_groups(self, of: Configured, size: int) -> WeightedCount:
-        """Return nothing of anything."""
-        return WeightedCount.of_counts(np.zeros((size, *shape_of(self._shape, of)), np.int64))
 
     def regrouped(
         self,
@@ -436,20 +477,6 @@ class Weight(StateField[WeightedCount]):
     ) -> WeightedCount:
         """Return the amounts of groups that go to one place."""
         return regrouped_amounts(value, places, size)
-
-    def groups_plus(self, mine: WeightedCount, other: WeightedCount, size: int) -> WeightedCount:  # noqa: ARG002 - amounts say it
-        """Return what there is of each together."""
-        return mine + other
-
-    groups_nbytes = nbytes
-
-    def groups_arrays(self, value: WeightedCount, size: int) -> dict[str, Array]:  # noqa: ARG002 - amounts say it
-        """Return those of exact sums, whether rows have weights or not."""
-        return value.arrays()
-
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> WeightedCount:
-        """Return the amounts, none of which is negative."""
-        return self._read((size, *shape_of(self._shape, of)), arrays)
 
     def at(self, value: WeightedCount, group: int) -> WeightedCount:
         """Return the amounts of one group."""
