@@ -158,10 +158,6 @@ class KeyedSet(MetricSet):
     def _slices(self, state: State) -> list[Slice]:
         return [each for spec in self._specs for each in spec.kept(state).slices()]
 
-    def _by_unit(self, spec: Grouping, state: State) -> list[tuple[Slice, list[State]]]:
-        """Return every slice of a kind, with its states without each group of its units."""
-        return [(each, list(own.values())) for each, own in self._without_groups(spec, state)]
-
     def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
         """Return every slice of a kind, with its state without each group of its units."""
         units = Grouping((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
@@ -175,16 +171,6 @@ class KeyedSet(MetricSet):
             rests = without_each(self._suite._plan, list(held.values()), [True] * len(held))
             pairs.append((each, dict(zip(held, rests, strict=True))))
         return pairs
-
-    def _parts_by_unit(self) -> tuple[State, list[State]]:
-        """Return the state of all rows, and the states without each group of units."""
-        each, rests = self._whole_by_unit()
-        return each.state, list(rests.values())
-
-    def _whole_by_unit(self) -> tuple[Slice, Rests]:
-        spec = Grouping((), self._cuts[0])
-        ((each, rests),) = self._without_groups(spec, self._accumulator.flush())
-        return each, rests
 
     def groups(self) -> Groups:
         """Return the states of groups of units."""
@@ -207,7 +193,9 @@ class KeyedSet(MetricSet):
         return self._suite._over(UnitRows(self._suite._plan, found, self.unit, of_units))
 
     def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
-        return limits_by_unit(metric, *self._parts_by_unit(), level)
+        spec = Grouping((), self._cuts[0])
+        ((each, rests),) = self._without_groups(spec, self._accumulator.flush())
+        return limits_by_unit(metric, each.state, list(rests.values()), level)
 
     def _parts_of(self, state: State, which: Mapping[str, object]) -> list[State]:
         """Return the states of a slice without each group of its units."""

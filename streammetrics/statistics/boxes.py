@@ -71,7 +71,7 @@ class Masks:
         first: The first run of each distinct mask, and the number of all runs (m + 1,).
         keys: `_PIXELS` times its mask, plus the first pixel, of each run.
         lengths: The number of pixels of each run.
-        before: The number of foreground pixels of the same mask before each run.
+        sums: The number of foreground pixels of all runs before each one, and of all.
     """
 
     places: Places
@@ -79,7 +79,7 @@ class Masks:
     first: Ints
     keys: Ints
     lengths: Ints
-    before: Ints
+    sums: Ints
 
     @classmethod
     def of(cls, column: Column) -> Masks:
@@ -121,10 +121,8 @@ class Masks:
         of, lengths = of[is_run], lengths[is_run]
         first = np.searchsorted(of, np.arange(good.size + 1))
         keys = of * _PIXELS + (stops[is_run] - lengths)
-        return cls(
-            places, np.where(good, pixels, 0), first, keys, lengths,
-            _within_groups(lengths, of) - lengths,
-        )  # fmt: skip
+        sums = np.append(0, np.cumsum(lengths))
+        return cls(places, np.where(good, pixels, 0), first, keys, lengths, sums)
 
     def __getitem__(self, which: slice | Array) -> Masks:
         """Return some of the masks."""
@@ -133,8 +131,7 @@ class Masks:
     @property
     def areas(self) -> Floats:
         """The number of foreground pixels of each mask (n,)."""
-        sums = np.append(0, np.cumsum(self.lengths))[self.first]
-        areas: Floats = np.diff(sums)[self.places].astype(np.float64)
+        areas: Floats = np.diff(self.sums[self.first])[self.places].astype(np.float64)
         return areas
 
     def shared(self, other: Masks) -> Floats:
@@ -168,7 +165,8 @@ class Masks:
         """Return the number of foreground pixels of distinct masks before a pixel."""
         run = np.searchsorted(self.keys, mask * _PIXELS + pixel) - 1  # the last that begins before
         within_run = np.minimum(pixel - self.keys[run] % _PIXELS, self.lengths[run])
-        return np.where(run >= self.first[mask], self.before[run] + within_run, 0)
+        before = self.sums[run] - self.sums[self.first[mask]]
+        return np.where(run >= self.first[mask], before + within_run, 0)
 
 
 def pieces(counts: Ints, most: int) -> Iterator[slice]:

@@ -622,7 +622,7 @@ class RowSample(JointStatistic):
             self.counts, self.sums = counts, sums
             return
         self.strata = tuple(
-            canonical(_together(mine, theirs), self.max_rows) if len(theirs.codes) else mine
+            canonical(mine.beside(theirs), self.max_rows) if len(theirs.codes) else mine
             for mine, theirs in zip(self.strata, parts, strict=True)
         )
         self.counts, self.sums = self.counts + counts, self.sums + sums
@@ -688,10 +688,6 @@ class RowSample(JointStatistic):
             if not np.array_equal(column, again):
                 raise StateFormatError("the rows of a sample are out of order")
         return rows
-
-
-def _together(one: PointRows, other: PointRows) -> PointRows:
-    return PointRows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
 
 def _sums(codes: Places, counts: Ints, weight: Floats | None) -> ExactSum:

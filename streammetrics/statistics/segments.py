@@ -39,6 +39,7 @@ class Segments(PairedLists):
     void: bool  # whether unknown predicted categories are allowed, as void
 
     nested = (("y_true", _EACH), ("y_pred", _EACH))
+    unequal = "has another number of pixels than {true}"
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -72,10 +73,6 @@ class Segments(PairedLists):
             reject_values(title, "holds numbers that are not whole", broken, column, missing)
         negative: Bools = values < 0
         reject_values(title, "has a negative category or instance", negative, column, missing)
-
-    def unequal(self, true: str) -> str:
-        """Return the error text for maps with different numbers of pixels."""
-        return f"has another number of pixels than {true}"
 
     def canonical(self, column: Nested) -> Nested:
         """Return maps with instance 0 for all stuff, and one category for void."""

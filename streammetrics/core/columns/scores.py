@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -237,6 +237,7 @@ class PairedLists(Field):
     """True and predicted lists (n,) of equal lengths, with one item per pixel or token."""
 
     names = ("y_true", "y_pred")
+    unequal: ClassVar[str]  # error text of rows of other lengths than those of the column {true}
 
     def take(self, batch: Batch) -> Taken:
         """Return both columns, and the mask of rows where either is missing."""
@@ -248,16 +249,12 @@ class PairedLists(Field):
         true, pred = map(batch.title, self.names)
         for title, column in zip((true, pred), taken, strict=True):
             self.check(title, column, missing)
-        what = self.unequal(true)
+        what = self.unequal.format(true=true)
         reject_present(pred, what, taken[0].values != taken[1].values, missing)
 
     @abstractmethod
     def check(self, title: str, column: Nested, missing: Bools | None) -> None:
         """Raise if a row that is not missing has an invalid value."""
-
-    @abstractmethod
-    def unequal(self, true: str) -> str:
-        """Return the error text for a row whose length differs from that in the column `true`."""
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the lists of the kept rows."""

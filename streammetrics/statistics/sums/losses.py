@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -141,6 +141,8 @@ class FiniteTerms(Condition):
     It is checked with the batch, since rows may wait before a statistic computes their terms.
     """
 
+    complaint: ClassVar[str]  # what to say of rows whose term overflows
+
     @abstractmethod
     def fits(self, true: Extent, pred: Extent) -> bool:
         """Whether no term can overflow, by the smallest and the largest of both columns."""
@@ -148,10 +150,6 @@ class FiniteTerms(Condition):
     @abstractmethod
     def terms(self, true: Floats, pred: Floats) -> Floats:
         """Return the terms, not finite where one overflows."""
-
-    @abstractmethod
-    def complaint(self) -> str:
-        """Return what to say of rows whose term overflows."""
 
     def holds(self, batch: Batch) -> bool:
         """Whether the extents of both columns tell that every term is finite."""
@@ -174,12 +172,14 @@ class FiniteTerms(Condition):
             wrong = np.logical_not(np.isfinite(self.terms(true, pred)).all(axis=1))
         titles = f"{batch.title(TRUE)} and {batch.title(PRED)}"
         shown = np.stack([true, pred], axis=1)
-        reject_present(titles, self.complaint(), wrong, missing, shown)
+        reject_present(titles, self.complaint, wrong, missing, shown)
 
 
 @dataclass(frozen=True)
 class FiniteDifference(FiniteTerms):
     """Refuses rows where ``y_true - y_pred`` overflows."""
+
+    complaint = "differ by more than float64 can hold"
 
     def fits(self, true: Extent, pred: Extent) -> bool:
         """Whether the largest difference is finite."""
@@ -188,10 +188,6 @@ class FiniteDifference(FiniteTerms):
     def terms(self, true: Floats, pred: Floats) -> Floats:
         """Return the differences."""
         return true - pred
-
-    def complaint(self) -> str:
-        """Say that the difference overflows."""
-        return "differ by more than float64 can hold"
 
 
 def _table(values: Floats) -> Floats:
@@ -416,6 +412,8 @@ _ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow 
 class FiniteLoss(FiniteTerms):
     """Refuses rows whose loss overflows."""
 
+    complaint = "have a loss beyond float64"
+
     loss: str = ""
     parameter: float = 0.0
 
@@ -432,10 +430,6 @@ class FiniteLoss(FiniteTerms):
         """Return the losses, or the roots of which they are summed as squares."""
         loss = LOSSES[self.loss]
         return nearest((loss.rough_root or loss.terms)(true, pred, self.parameter))
-
-    def complaint(self) -> str:
-        """Say that the loss overflows."""
-        return "have a loss beyond float64"
 
 
 def _corners(low: float, high: float) -> list[float]:
