@@ -44,8 +44,7 @@ from streammetrics.inference.distributions import limits, t_quantile
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import staircases
 from streammetrics.statistics.grouped.grouped import MOST_UNITS, Groups, unit_plan
-from streammetrics.statistics.grouped.keys import GROUPS, unit_keys, united
-from streammetrics.statistics.grouped.schema import KeyColumn, KeyedSchema
+from streammetrics.statistics.grouped.keys import GROUPS, KeyColumn, KeyedSchema, unit_keys, united
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,8 +23,7 @@ from streammetrics.inference.units import limits_by_unit
 from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
 from streammetrics.slices.disparity import Comparing, Disparity, Method, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
-from streammetrics.slices.groups import Grouping, keys_of, spec_of
-from streammetrics.slices.keyed import KeyedSet
+from streammetrics.slices.keyed import Grouping, KeyedSet, keys_of, spec_of
 from streammetrics.slices.table import (
     SliceTable,
     limit_columns,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Bools, Json
     from streammetrics.slices.fairness import Slice
-    from streammetrics.slices.groups import GroupView
+    from streammetrics.slices.keyed import GroupView
 
     Chosen = KeySpec | Sequence[KeySpec] | None  # the columns of one kind of slice
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints, Places
     from streammetrics.inference.units import Rests
-    from streammetrics.slices.groups import GroupView
+    from streammetrics.slices.keyed import GroupView
     from streammetrics.statistics.grouped.keys import Part
 
 

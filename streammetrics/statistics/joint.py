@@ -45,8 +45,15 @@ from streammetrics.statistics.points import (
 from streammetrics.statistics.ranking_rows import RankingRows
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.formulas import squared_losses
-from streammetrics.statistics.sums.losses import PRED, TRUE, LossSum, Moments, regression_schema
-from streammetrics.statistics.sums.spreads import FormulaSum, squares_of
+from streammetrics.statistics.sums.losses import (
+    PRED,
+    TRUE,
+    FormulaSum,
+    LossSum,
+    Moments,
+    regression_schema,
+    squares_of,
+)
 from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
 
 if TYPE_CHECKING:

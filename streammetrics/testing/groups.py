@@ -15,7 +15,7 @@ from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import Metric
 from streammetrics.core.state.arrays import same
 from streammetrics.statistics.grouped.grouped import Grouped, Groups, grouped_plan
-from streammetrics.statistics.grouped.schema import KEY
+from streammetrics.statistics.grouped.keys import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

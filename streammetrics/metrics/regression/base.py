@@ -12,8 +12,7 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric, NumberOrArray
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import FloatSequence, RawValues
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.spreads import LossSpread
+from streammetrics.statistics.sums.losses import LossSpread, LossSum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

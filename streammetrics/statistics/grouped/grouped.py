@@ -23,13 +23,16 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.keys import (
     GROUPS,
+    KEY,
     OTHER,
+    GroupedPlan,
     checked,
+    keyed,
+    leaves_out,
     lowest,
     too_many,
     united,
 )
-from streammetrics.statistics.grouped.schema import KEY, GroupedPlan, keyed, leaves_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,8 +28,7 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
 from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
-from streammetrics.statistics.sums.losses import mean_of, summed
-from streammetrics.statistics.sums.spreads import RowSum, Spreading, sums_of
+from streammetrics.statistics.sums.losses import RowSum, Spreading, mean_of, summed, sums_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

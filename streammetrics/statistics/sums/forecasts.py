@@ -18,8 +18,7 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import NORMAL
-from streammetrics.statistics.sums.losses import regression_schema, summed
-from streammetrics.statistics.sums.spreads import RowSum
+from streammetrics.statistics.sums.losses import RowSum, regression_schema, summed
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
