@@ -103,9 +103,9 @@ class Statistic(Configured, ABC):
 
     def add_lifted(self, lifted: Mapping[str, Any]) -> None:
         """Add the values of rows to the fields."""
-        mine = self.__dict__
+        mine, fields = self.__dict__, self.fields
         for name, value in lifted.items():
-            mine[name] = self.fields[name].plus(mine[name], value)
+            mine[name] = fields[name].plus(mine[name], value)
 
     def lift(
         self,
@@ -463,10 +463,6 @@ class GroupedStates:
             if found is None:
                 return None
         return twin
-
-    def value(self, name: str) -> Any:
-        """Return the grouped value of a field."""
-        return self.values[name]
 
     def of_rows(self, rows: Sequence[int]) -> Self:
         """Tell restored states how many rows each of them holds."""

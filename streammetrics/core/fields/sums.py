@@ -84,7 +84,15 @@ class NamedSums(StateField[dict[str, ExactSum]]):
 
     def plus(self, mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:
         """Return the sums of both."""
-        return each_plus(mine, other)
+        if not mine or not other:
+            return mine or other
+        sums = {}
+        try:
+            for name, total in mine.items():
+                sums[name] = total + other[name]
+        except ValueError as error:
+            raise _other_outputs(error) from None
+        return sums
 
     def merged(
         self, mine: dict[str, ExactSum], others: Sequence[dict[str, ExactSum]]
@@ -191,7 +199,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             if not mine.sums or not other.sums:
                 return GroupedSums(seen, mine.sums or other.sums)
             if all(mine.sums[name].shape == other.sums[name].shape for name in mine.sums):
-                return GroupedSums(seen, each_plus(mine.sums, other.sums))
+                return GroupedSums(seen, self.plus(mine.sums, other.sums))
         return super().groups_plus(mine, other, size)
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
@@ -235,19 +243,6 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             if total.digits.reshape(size, -1)[~seen].any():
                 raise StateFormatError(f"there are {self.name} of groups without rows")
         return GroupedSums(seen, sums)
-
-
-def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:
-    """Return sums by name added to others of the same names, or to none."""
-    if not mine or not other:
-        return mine or other
-    sums = {}
-    try:
-        for name, total in mine.items():
-            sums[name] = total + other[name]
-    except ValueError as error:
-        raise _other_outputs(error) from None
-    return sums
 
 
 def _other_outputs(error: ValueError) -> IncompatibleMetricsError:

@@ -300,18 +300,6 @@ def regrouped_amounts(value: WeightedCount, places: Places, size: int) -> Weight
     return WeightedCount(counts, weights, int(counts.max(initial=0)), squares)
 
 
-def joined_amounts(values: Sequence[WeightedCount], shape: tuple[int, ...]) -> WeightedCount:
-    """Return amounts of one shape as rows of an array of them."""
-    if all(value.weights is None for value in values):
-        counts = [value.counts for value in values]
-        if shape:
-            table = np.concatenate(counts) if counts else np.empty(0, np.int64)
-            return WeightedCount.of_counts(table.reshape(len(values), *shape))
-        if max(counts, default=0) < MANY:  # of one thing they are Python integers
-            return WeightedCount.of_counts(np.array(counts, np.int64))
-    return _joined(values, lambda sums: ExactSum.stacked(sums, shape))
-
-
 def chained_amounts(values: Sequence[WeightedCount]) -> WeightedCount:
     """Return amounts ``(n,)`` one after the other."""
     if all(value.weights is None for value in values):
@@ -392,37 +380,33 @@ class ShapedField(StateField[V]):
         """Return the value of untrusted `arrays`."""
         return self.read(shape_of(self._shape, of), arrays)
 
-    def plus(self, mine: Any, other: Any) -> V:
+    def plus(self, mine: Any, other: Any) -> Any:
         """Return the sums of both."""
-        total: V = mine + other
-        return total
+        return mine + other
 
-    def minus(self, value: Any, other: Any) -> V:
+    def minus(self, value: Any, other: Any) -> Any:
         """Return the differences, exactly."""
-        left: V = value - other
-        return left
+        return value - other
 
-    def arrays(self, value: Any) -> dict[str, Array]:
+    def arrays(self, value: Any) -> Any:
         """Return the arrays of exact sums."""
-        arrays: dict[str, Array] = value.arrays()
-        return arrays
+        return value.arrays()
 
-    def nbytes(self, value: Any) -> int:
+    def nbytes(self, value: Any) -> Any:
         """Bytes held now."""
-        size: int = value.nbytes
-        return size
+        return value.nbytes
 
     def no_groups(self, of: Configured, size: int) -> V:
         """Return the values of no rows."""
         return self.zeros((size, *shape_of(self._shape, of)))
 
-    def groups_plus(self, mine: V, other: V, size: int) -> V:  # noqa: ARG002 - the values say it
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - the values say it
         """Return the sums of both."""
-        return self.plus(mine, other)
+        return mine + other
 
-    def groups_arrays(self, value: V, size: int) -> dict[str, Array]:  # noqa: ARG002 - as above
+    def groups_arrays(self, value: Any, size: int) -> Any:  # noqa: ARG002 - as above
         """Return the arrays of exact sums."""
-        return self.arrays(value)
+        return value.arrays()
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> V:
         """Return the values of untrusted `arrays`."""
@@ -484,7 +468,15 @@ class Weight(ShapedField[WeightedCount]):
 
     def of_groups(self, values: Sequence[WeightedCount], of: Configured) -> WeightedCount:
         """Return the amounts of all groups."""
-        return joined_amounts(values, shape_of(self._shape, of))
+        shape = shape_of(self._shape, of)
+        if all(value.weights is None for value in values):
+            counts = [value.counts for value in values]
+            if shape:
+                table = np.concatenate(counts) if counts else np.empty(0, np.int64)
+                return WeightedCount.of_counts(table.reshape(len(values), *shape))
+            if max(counts, default=0) < MANY:  # of one thing they are Python integers
+                return WeightedCount.of_counts(np.array(counts, np.int64))
+        return _joined(values, lambda sums: ExactSum.stacked(sums, shape))
 
 
 def _total(sums: Sequence[ExactSum | None]) -> ExactSum | None:

@@ -305,8 +305,8 @@ class ContingencyMetric(Metric[V_co]):
         """Yield the tables of all groups that have rows, with the indices of these groups."""
         if isinstance(form.of, ThresholdTable):
             labels, flip = self._two_classes
-            return tables_of_two(labels, form.value("amount"), flip=flip)
-        return tables_of_groups(form.value("table"), form.size, self.labels, self._at_least)
+            return tables_of_two(labels, form.values["amount"], flip=flip)
+        return tables_of_groups(form.values["table"], form.size, self.labels, self._at_least)
 
     @property
     def _at_least(self) -> ClassLabel | None:

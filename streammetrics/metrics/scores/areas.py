@@ -191,7 +191,7 @@ class ROCAUC(ClassScoreMetric[NoAverage]):
     read = middle_of(certain)
 
     def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
-        found = forms[0].value("counted")
+        found = forms[0].values["counted"]
         if not isinstance(found, GroupedHistograms) or (self.max_fpr, self.min_tpr) != (None, None):
             return None
         twice, negatives, positives = found.areas()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -228,10 +228,6 @@ class BufferedStates:
         if held.pending:
             held = self._held = _fed(held)
         return held.states
-
-    def value(self, name: str) -> Any:
-        """Return the grouped value of a field."""
-        return self.states.value(name)
 
     def at(self, group: int) -> Statistic:
         """Return the state of a group, which nobody may write to."""

@@ -35,7 +35,7 @@ from streammetrics.statistics.grouped.keys import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Facts, Rows, Schema
@@ -452,9 +452,6 @@ class _Part:
     kept: Grouped
     left: Grouped | None
 
-    def every(self) -> list[Grouped]:
-        return [self.kept] if self.left is None else [self.kept, self.left]
-
 
 @dataclass(frozen=True)
 class Groups:
@@ -498,13 +495,16 @@ class Groups:
     @property
     def n_rows(self) -> Ints:
         """Rows seen of each key, as `MetricSet.n_rows` counts them."""
-        rows = np.zeros(len(self), np.int64)
-        for each in self._parts:
-            rows = np.maximum(rows, self._counted(each.kept))
-        return rows
+        return self._most_rows(each.kept for each in self._parts)
 
-    def _counted(self, grouped: Grouped) -> Ints:
-        return added_at(self._places(grouped), grouped.rows, len(self))
+    def _most_rows(self, every: Iterable[Grouped | None]) -> Ints:
+        """Return the most rows of each key that one of several statistics has."""
+        rows: Ints = np.zeros(len(self), np.int64)
+        for each in every:
+            if each is not None:
+                own = added_at(self._places(each), each.rows, len(self))
+                rows = np.maximum(rows, own)
+        return rows
 
     def _places(self, grouped: Grouped) -> Places:
         """Return where the keys of one statistic are among all; some are in `OTHER`."""
@@ -557,18 +557,11 @@ class Groups:
 
     def rows_of(self, metric: Metric) -> Ints:
         """Return how many rows of each key a metric has seen."""
-        rows: Ints = np.zeros(len(self), np.int64)
-        for source in metric._feeds:
-            rows = np.maximum(rows, self._counted(self._parts[source].kept))
-        return rows
+        return self._most_rows(self._parts[source].kept for source in metric._feeds)
 
     def omitted_of(self, metric: Metric) -> Ints:
         """Return how many rows of each key were left out for a metric."""
-        rows: Ints = np.zeros(len(self), np.int64)
-        for source in metric._feeds:
-            if (left := self._parts[source].left) is not None:
-                rows = np.maximum(rows, self._counted(left))
-        return rows
+        return self._most_rows(self._parts[source].left for source in metric._feeds)
 
     def _state_at(self, place: int) -> State:
         infos: list[RowInfo] = []

@@ -22,7 +22,7 @@ from streammetrics.core.columns.scores import (
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.sums import NamedSums, Sum, Width, each_plus
+from streammetrics.core.fields.sums import NamedSums, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
@@ -375,7 +375,7 @@ class ClassWeights(ScoredStatistic):
             rows = ExactSum.grouped(codes.astype(np.intp), size, weight)
         else:
             rows = ExactSum.counts(counts_of((size,), codes, times=weight))
-        self.classes = each_plus(self.classes, {"rows": rows})
+        self.classes = type(self).classes.plus(self.classes, {"rows": rows})
 
     def shares(self) -> list[Fraction]:
         """Return the share of each class; empty without rows."""

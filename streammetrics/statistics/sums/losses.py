@@ -628,9 +628,10 @@ class LossSpread(Spreading, LossSum):
     ) -> dict[str, Any]:
         """Return the fields of rows of weight one, of which these are the sums of powers."""
         power, squared = self.exponents
-        powers = {"values": sums[power], "squares": sums[squared]}
         fields = super().lift_powers(columns, rows, sums)
-        return fields | {"powers": powers, "squared_weight": rows}
+        fields["powers"] = {"values": sums[power], "squares": sums[squared]}
+        fields["squared_weight"] = rows
+        return fields
 
     def lift_whole(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
