@@ -41,9 +41,8 @@ from streammetrics.core.constraints import (
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, StreamMetricsError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.histograms import Histograms
-from streammetrics.core.fields.plain import Extreme, Width
-from streammetrics.core.fields.ready import HashSketch, KeyCounts, Largest
-from streammetrics.core.fields.sums import NamedSums, Sum
+from streammetrics.core.fields.keyed import HashSketch, KeyCounts, Largest
+from streammetrics.core.fields.sums import Extreme, NamedSums, Sum, Width
 from streammetrics.core.fields.tables import PairTable
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.metric import Metric

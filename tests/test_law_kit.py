@@ -33,10 +33,10 @@ def test_laws_of_a_count_with_large_weights():
 class CountedTwice(ThresholdTable):
     """Its rule for groups is another than that for rows."""
 
-    def by_group(self, group, columns, weight):
-        """Return every row twice."""
-        (amount,) = super().by_group(group, columns, weight).values()
-        return {"amount": amount + amount}
+    def lift(self, columns, weight, group=None):
+        """Return every row twice, of groups alone."""
+        (amount,) = super().lift(columns, weight, group).values()
+        return {"amount": amount if group is None else amount + amount}
 
 
 class Forgetful(Weight):

@@ -286,9 +286,12 @@ class MixesGroups(Sums):
 
 
 class DoubleByGroup(Sums):
-    def by_group(self, group, columns, weight):
-        total = ExactSum.grouped(group.codes, len(group.counts), 2 * columns[0], weight)
-        return {"total": total, "rows": WeightedCount.by_group(group, weight)}
+    def lift(self, columns, weight, group=None):
+        if group is None:
+            total = ExactSum.of(columns[0], weight)
+        else:
+            total = ExactSum.grouped(group.codes, len(group.counts), 2 * columns[0], weight)
+        return {"total": total, "rows": WeightedCount.of_rows(len(columns[0]), weight, group)}
 
 
 class Scaled32(Plain):

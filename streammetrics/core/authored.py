@@ -6,15 +6,15 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_origin
 
+from streammetrics.core.configured import brief
 from streammetrics.core.constraints import Constraint
 from streammetrics.core.errors import an
 from streammetrics.core.field import StateField
-from streammetrics.core.parameters import brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streammetrics.core.parameters import Parameter
+    from streammetrics.core.configured import Parameter
 
 T = TypeVar("T")
 

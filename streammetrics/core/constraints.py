@@ -4,7 +4,7 @@
     k: Annotated[int, AtLeast(1)]
 
 A constraint applies to one alternative of a union, so ``None`` above needs no exception. The
-classes that check constraints are in `streammetrics.core.parameters`.
+classes that check constraints are in `streammetrics.core.configured`.
 """
 
 from __future__ import annotations

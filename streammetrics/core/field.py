@@ -118,7 +118,7 @@ class StateField(ABC, Generic[V]):
         return tuple(values)
 
     def of_batch(self, found: Any, group: GroupCodes) -> Any:  # noqa: ARG002 - needed by overrides
-        """Convert the result of `Statistic.by_group` for a batch to a grouped value."""
+        """Convert the result of `Statistic.lift` for groups to a grouped value."""
         return found
 
     def at(self, value: Any, group: int) -> V:

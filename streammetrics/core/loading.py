@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError, an
+from streammetrics.core.mergeable import Stateful, registered
 from streammetrics.core.registry import REGISTRY, register, registered_name
 from streammetrics.core.state.container import header_of, unpacked
-from streammetrics.core.stateful import Stateful, registered
 
 if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable

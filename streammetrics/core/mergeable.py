@@ -1,21 +1,127 @@
-"""The common base class of metrics and sets of metrics."""
+"""The base classes of objects with a state, and of metrics and sets of them."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.errors import IncompatibleMetricsError, an
-from streammetrics.core.feeding.described import described, filled
-from streammetrics.core.feeding.plan import Plan  # noqa: TC001 - needed at run time by type hints
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError, an
+from streammetrics.core.feeding.plan import (
+    Plan,
+    described,
+    filled,
+)
 from streammetrics.core.receipts import receipt_of
+from streammetrics.core.registry import class_named, public, register, registered_name
 from streammetrics.core.results.hooks import reported
-from streammetrics.core.state.container import ROWS, opened, packed
-from streammetrics.core.stateful import Stateful
+from streammetrics.core.state.container import ROWS, brief, opened, packed
+from streammetrics.core.state.files import write_whole
 from streammetrics.core.types import Arrays, V_co
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from streammetrics.core.types import Array, Arrays, Document
+
+    # The description in a file, the arrays, and the opening.
+    Description = tuple[Document, dict[str, Array], str]
+
+
+class Stateful(ABC):
+    """An object fully described by `to_bytes()`: its configuration and state.
+
+    These are metrics, sets, and containers of them such as a ledger. `from_bytes` finds a class by
+    its registered name; `_describe` and `_rebuild` define the contents of the file.
+    """
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        register(cls)
+
+    @abstractmethod
+    def _describe(self) -> Description:
+        """Return the description of this object with its class first, its arrays, and an opening.
+
+        The opening, if not empty, is `opened` of the configuration, which includes the class.
+        """
+
+    @classmethod
+    @abstractmethod
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
+        """Rebuild the described object, after validating all of its description."""
+
+    @property
+    def _later(self) -> tuple[str, ...]:
+        """The names in a file of fields that files of older versions may lack."""
+        return ()
+
+    def _configuration(self) -> Document:
+        """Return the description without what is known of rows."""
+        return {}
+
+    @abstractmethod
+    def merge(self, *others: Self) -> Self:
+        """Add the rows of `others` in place, and return this object."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent object of the same configuration and state."""
+
+    @property
+    @abstractmethod
+    def _types(self) -> tuple[type, ...]:
+        """The classes of metrics that must be defined to read the state."""
+
+    def to_bytes(self) -> bytes:
+        """Serialize the state: versioned, checksummed, free of code, and equal for equal rows."""
+        return packed(*self._describe())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_bytes()` to a file atomically: `load` finds the old state or the new one.
+
+        The state is written to a hidden file in the same folder, flushed to disk and renamed. A
+        hidden file left by a killed process is deleted by the next save. Symbolic links are
+        followed.
+
+        Raises:
+            OSError: The file cannot be written; an existing one is unchanged.
+        """
+        write_whole(path, packed(*self._describe()))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return packed(*self._describe()) == packed(*other._describe())
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return pickled(self._types, packed(*self._describe()))
+
+
+def pickled(types: tuple[type, ...], blob: bytes) -> tuple[Any, ...]:
+    """Return the pickle of an object with a state: its bytes, and the user's own classes.
+
+    Listing a class makes pickle import its module. Classes of the package are found by name.
+    """
+    return public("from_bytes"), (blob, *[cls for cls in types if "." in registered_name(cls)])
+
+
+def registered(name: object) -> type[Any]:
+    """Return the class with this name in files, or raise `StateFormatError` if it is unknown."""
+    cls = class_named(name) if isinstance(name, str) else None
+    if cls is None:
+        raise StateFormatError(
+            f"the state is of {an(name) if isinstance(name, str) else brief(name)}, which is not "
+            "defined here: import its module first, or read it with the version of streammetrics "
+            "that wrote it"
+        )
+    return cls
+
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +131,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from streammetrics.core.feeding.states import RowInfo, State
-    from streammetrics.core.stateful import Description
+    from streammetrics.core.mergeable import Description
     from streammetrics.core.types import Options
 
     # The type of what a ledger or a live store merges.
@@ -147,11 +253,7 @@ class Mergeable(Stateful, Generic[V_co]):
         Raises `IncompatibleMetricsError`, without any change, if a configuration differs.
         """
         for other in others:
-            if not self._alike(other):
-                raise IncompatibleMetricsError(
-                    f"cannot merge {_titled(other)} into {_titled(self)}: "
-                    f"the configurations differ{self._differing(other)}"
-                )
+            self._require_alike(other, "merge {} into {}")
         self._accumulator.merge([other._accumulator for other in others])
         return self
 
@@ -180,11 +282,7 @@ class Mergeable(Stateful, Generic[V_co]):
             >>> left == sm.Mean().update([1.0, 2.0]), whole.n_rows
             (True, 3)
         """
-        if not self._alike(other):
-            raise IncompatibleMetricsError(
-                f"cannot take {_titled(other)} out of {_titled(self)}: "
-                f"the configurations differ{self._differing(other)}"
-            )
+        self._require_alike(other, "take {} out of {}")
         plan = self._plan
         mine, theirs = (each._accumulator.part(plan) for each in (self, other))
         return self._at(plan.without(mine, theirs))
@@ -192,6 +290,12 @@ class Mergeable(Stateful, Generic[V_co]):
     def _alike(self, other: object) -> bool:
         """Whether another object is of the same class and configuration."""
         return type(other) is type(self) and other._identity == self._identity
+
+    def _require_alike(self, other: object, what: str) -> None:
+        if not self._alike(other):
+            done = what.format(_titled(other), _titled(self))
+            differing = self._differing(other)
+            raise IncompatibleMetricsError(f"cannot {done}: the configurations differ{differing}")
 
     def _differing(self, other: object) -> str:
         """Describe the differences from another object, as the end of a message."""

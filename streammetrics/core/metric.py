@@ -35,6 +35,7 @@ from streammetrics.core.confidence import (
     unsure,
 )
 from streammetrics.core.configured import (
+    Parameter,
     check_constructor,
     configuration,
     configure,
@@ -50,7 +51,6 @@ from streammetrics.core.errors import (
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.parameters import Parameter  # noqa: TC001 - needed at run time by type hints
 from streammetrics.core.registry import registered_name
 from streammetrics.core.representation import drawn_of, html_of, line_of
 from streammetrics.core.results.values import Interval
@@ -64,9 +64,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo, State
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.results.labelled import LabelledArray
-    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Bools, Floats, Options
 
 

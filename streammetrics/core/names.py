@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.columns.batch import meant
 from streammetrics.core.elsewhere import ELSEWHERE
 from streammetrics.core.errors import StateFormatError, an
-from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.mergeable import Mergeable, registered
 from streammetrics.core.metric import Metric
 from streammetrics.core.registry import metric_names, public
-from streammetrics.core.stateful import registered
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -63,8 +63,7 @@ from streammetrics.inference.units import (
     with_units,
 )
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.grouped.grouped import unit_plan
-from streammetrics.statistics.grouped.groups import Groups
+from streammetrics.statistics.grouped.grouped import Groups, unit_plan
 from streammetrics.statistics.joint import OF_MODELS, ModelSchema, alias
 
 if TYPE_CHECKING:

@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.pairs import PairHistogram
     from streammetrics.statistics.rankings import RankingBuffer
     from streammetrics.statistics.scores.losses import LabelRankingSum, ProbabilityLossSum
-    from streammetrics.statistics.sums.losses import LossSum, Moments
-    from streammetrics.statistics.sums.spreads import FormulaSum, RowSum
+    from streammetrics.statistics.sums.losses import FormulaSum, LossSum, Moments, RowSum
     from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram
     from streammetrics.statistics.texts import TextCounts
 

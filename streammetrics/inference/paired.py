@@ -49,8 +49,7 @@ from streammetrics.statistics.joint import (
     rows_of,
     terms_of,
 )
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.spreads import FormulaSum
+from streammetrics.statistics.sums.losses import FormulaSum, LossSum
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.errors import NoConfidenceError
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
+    from streammetrics.core.statistic import GroupedStates
     from streammetrics.core.types import Floats, Ints, Numeric, Places
     from streammetrics.metrics.arena import BradleyTerry
     from streammetrics.metrics.classification.averaged import AveragedMetric, Parts
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.matches import MatchTable
     from streammetrics.statistics.scores.losses import ProbabilityLossSum
     from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
-    from streammetrics.statistics.tables.threshold import ThresholdTable
-    from streammetrics.statistics.tables.topk import TopKHits
+    from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
 
     Counts = Ints
 

@@ -30,23 +30,21 @@ from streammetrics.core.confidence import (
 )
 from streammetrics.core.counting import is_dense
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, UndefinedMetricWarning
-from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.sums import GroupedSums
 from streammetrics.core.fields.tables import GroupedCells
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.floating import own_arithmetic
-from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Values
+from streammetrics.core.statistic import GroupedStates
 from streammetrics.inference.areas import class_influences
 from streammetrics.inference.distributions import limits, t_quantile
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import staircases
-from streammetrics.statistics.grouped.grouped import MOST_UNITS, unit_plan
-from streammetrics.statistics.grouped.groups import Groups
-from streammetrics.statistics.grouped.keys import GROUPS, unit_keys, united
-from streammetrics.statistics.grouped.schema import KeyColumn, KeyedSchema
+from streammetrics.statistics.grouped.grouped import MOST_UNITS, Groups, unit_plan
+from streammetrics.statistics.grouped.keys import GROUPS, KeyColumn, KeyedSchema, unit_keys, united
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

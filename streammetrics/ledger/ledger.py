@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import IncompatibleMetricsError, an
-from streammetrics.core.mergeable import M_co, Mergeable
+from streammetrics.core.mergeable import M_co, Mergeable, Stateful
 from streammetrics.core.registry import registered_name
-from streammetrics.core.stateful import Stateful
 from streammetrics.ledger.form import read, written
 from streammetrics.ledger.names import as_attempt, as_id, as_ids, listed
 from streammetrics.ledger.shards import (
@@ -28,7 +27,7 @@ from streammetrics.ledger.table import CONTRADICTED, SEALED, Shard
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streammetrics.core.stateful import Description
+    from streammetrics.core.mergeable import Description
     from streammetrics.core.types import Arrays, V_co
     from streammetrics.ledger.names import ShardId
 

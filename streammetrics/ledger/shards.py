@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.core.feeding.described import described
+from streammetrics.core.feeding.plan import described
 from streammetrics.core.state.arrays import same
 from streammetrics.ledger.names import listed, ordered
 from streammetrics.ledger.table import HELD, SEALED, Shard, ShardTable

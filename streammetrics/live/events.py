@@ -22,13 +22,12 @@ from streammetrics.core.columns.column import null_mask
 from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.labels import packed_labels, unpacked_labels
+from streammetrics.core.fields.keyed import packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed as packed_file
 from streammetrics.core.state.container import unpacked
-from streammetrics.slices.bins import Bins, title_of
-from streammetrics.slices.groups import state_of_all
-from streammetrics.slices.reading import key_column
+from streammetrics.slices.bins import Bins, key_column, title_of
+from streammetrics.slices.keyed import state_of_all
 from streammetrics.slices.slices import Slices
 from streammetrics.statistics.grouped.keys import OTHER, checked
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError, an
-from streammetrics.core.mergeable import M_co, Mergeable
+from streammetrics.core.mergeable import M_co, Mergeable, Stateful
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import reported
-from streammetrics.core.stateful import Stateful
 from streammetrics.live import serialization
 from streammetrics.live.config import DEDUPE, Config
 from streammetrics.live.events import DEFAULT, EPOCH, IDS, duration, instant, shown_time
@@ -27,7 +26,7 @@ from streammetrics.slices.slices import Slices
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.stateful import Description
+    from streammetrics.core.mergeable import Description
     from streammetrics.core.types import Arrays, ClassLabel
     from streammetrics.live.alerts.rule import Alerts, Rule
     from streammetrics.live.events import By

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.stateful import Description
+    from streammetrics.core.mergeable import Description
     from streammetrics.core.types import Array, Arrays, Document
     from streammetrics.live.join import Join, RowBlock
     from streammetrics.live.possible.unlabelled import UnlabelledPanes

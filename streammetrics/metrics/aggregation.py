@@ -13,8 +13,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.types import V_co
 from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
 from streammetrics.statistics.joint import MomentSample
-from streammetrics.statistics.sums.losses import Moments
-from streammetrics.statistics.sums.spreads import MomentSpread
+from streammetrics.statistics.sums.losses import Moments, MomentSpread
 from streammetrics.statistics.sums.values import Extremes, only
 
 if TYPE_CHECKING:

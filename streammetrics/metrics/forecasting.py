@@ -27,7 +27,7 @@ from streammetrics.statistics.sums.forecasts import (
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
-    from streammetrics.statistics.sums.spreads import RowSum
+    from streammetrics.statistics.sums.losses import RowSum
 
 
 __all__ = [

@@ -16,15 +16,13 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.sums.means import mean_of
-from streammetrics.statistics.sums.spreads import FormulaSum
+from streammetrics.statistics.sums.losses import FormulaSum, mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Field
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import GroupValues
-    from streammetrics.core.statistic import Statistic
-    from streammetrics.statistics.sums.spreads import RowSum
+    from streammetrics.core.statistic import GroupedStates, Statistic
+    from streammetrics.statistics.sums.losses import RowSum
 
 
 class MeanOfRows(Metric[float]):

@@ -14,8 +14,8 @@ from streammetrics.core.registry import catalogue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.configured import Parameter
     from streammetrics.core.metric import Metric
-    from streammetrics.core.parameters import Parameter
 
 
 _TOKEN = re.compile(

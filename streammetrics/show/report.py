@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
     from streammetrics.core.types import Document, Json
-    from streammetrics.slices.groups import SliceReading
+    from streammetrics.slices.keyed import SliceReading
     from streammetrics.slices.slices import Slices
 
 

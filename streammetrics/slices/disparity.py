@@ -12,7 +12,7 @@ import numpy as np
 from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.results.values import Interval
 from streammetrics.slices.fairness import plain_limits
-from streammetrics.slices.farthest import difference_limits, pairs_of, ratio_limits
+from streammetrics.slices.worst import difference_limits, pairs_of, ratio_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,6 +12,7 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.labels import label_column
 from streammetrics.core.columns.schema import Facts, Field, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.counting import Union, moved
 from streammetrics.core.errors import (
     Hint,
     IncompatibleMetricsError,
@@ -19,13 +20,12 @@ from streammetrics.core.errors import (
     StateFormatError,
 )
 from streammetrics.core.field import StateField, not_among, piled
-from streammetrics.core.fields.labels import (
+from streammetrics.core.fields.keyed import (
     coded_labels,
     packed_labels,
     unpacked_labels,
     used_labels,
 )
-from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import id_column, id_kind, run_starts

@@ -11,11 +11,15 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import Labels, label_codes
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.entries import Sums, Weights
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.labels import coded_labels, used_labels
-from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.keyed import (
+    LabelledEntries,
+    LabelTable,
+    Sums,
+    Weights,
+    coded_labels,
+    used_labels,
+)
+from streammetrics.core.fields.sums import Sum, Width
 from streammetrics.core.fields.weights import Counts, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.points import PointMatrix, points_schema

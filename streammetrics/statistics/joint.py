@@ -16,7 +16,7 @@ from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Facts, Field, Schema
 from streammetrics.core.columns.scores import ScoredLabels
-from streammetrics.core.counting import counts_of, extent, is_dense, packed
+from streammetrics.core.counting import Union, counts_of, extent, is_dense, moved, packed
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     StateFormatError,
@@ -24,14 +24,13 @@ from streammetrics.core.errors import (
     an,
 )
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.labels import (
+from streammetrics.core.fields.keyed import (
     coded_labels,
     packed_labels,
     unpacked_labels,
     used_labels,
 )
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.points import (
@@ -46,10 +45,16 @@ from streammetrics.statistics.points import (
 from streammetrics.statistics.ranking_rows import RankingRows
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.formulas import squared_losses
-from streammetrics.statistics.sums.losses import PRED, TRUE, LossSum, Moments, regression_schema
-from streammetrics.statistics.sums.spreads import FormulaSum, squares_of
-from streammetrics.statistics.tables.threshold import ThresholdTable
-from streammetrics.statistics.tables.topk import TopKHits
+from streammetrics.statistics.sums.losses import (
+    PRED,
+    TRUE,
+    FormulaSum,
+    LossSum,
+    Moments,
+    regression_schema,
+    squares_of,
+)
+from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -624,7 +629,7 @@ class RowSample(JointStatistic):
             self.counts, self.sums = counts, sums
             return
         self.strata = tuple(
-            canonical(_together(mine, theirs), self.max_rows) if len(theirs.codes) else mine
+            canonical(mine.beside(theirs), self.max_rows) if len(theirs.codes) else mine
             for mine, theirs in zip(self.strata, parts, strict=True)
         )
         self.counts, self.sums = self.counts + counts, self.sums + sums
@@ -690,10 +695,6 @@ class RowSample(JointStatistic):
             if not np.array_equal(column, again):
                 raise StateFormatError("the rows of a sample are out of order")
         return rows
-
-
-def _together(one: PointRows, other: PointRows) -> PointRows:
-    return PointRows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
 
 def _sums(codes: Places, counts: Ints, weight: Floats | None) -> ExactSum:

@@ -12,9 +12,8 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.labels import label_column
 from streammetrics.core.columns.schema import Field, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.counting import GroupCodes
 from streammetrics.core.errors import Hint, InvalidBatchError
-from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import id_column, id_kind
@@ -23,7 +22,8 @@ from streammetrics.statistics.tables.contingency import amounts_of
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished, Kind, Taken
-    from streammetrics.core.types import Array, Bools, Columns, Floats, Ints, Places
+    from streammetrics.core.counting import GroupCodes
+    from streammetrics.core.types import Array, Bools, Columns, Ints, Places
 
 _TIES = Hint("{ties} takes ties", ties="davidson")
 
@@ -133,18 +133,12 @@ class MatchTable(Statistic):
         """Two players and the winner."""
         return Schema((MatchRows(self.ties, self.tie),), self.nan_policy)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
-        """Count the matches."""
-        one = GroupCodes(np.zeros(len(columns[2]), np.intp), 1)
-        for name, cells in self.by_group(one, columns, weight).items():
-            pairs = cells.narrowed()
-            self.__dict__[name] = self.fields[name].plus(self.__dict__[name], pairs)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any]:
-        """Return the wins and the ties of each group."""
+        """Return the wins and the ties."""
         winner, loser, tied = columns
+        sizes, codes = ((), ()) if group is None else ((group.size,), (group.codes,))
         found: dict[str, Any] = {}
         for name, rows in (("wins", np.flatnonzero(~tied)), ("draws", np.flatnonzero(tied))):
             own = None if weight is None else weight[rows]
@@ -152,7 +146,10 @@ class MatchTable(Statistic):
                 found[name] = GroupedCells.empty()
                 continue
             (one, first), (two, second) = coded_labels(winner[rows]), coded_labels(loser[rows])
-            shape = group.size, len(first), len(second)
-            cells = amounts_of(shape, group.codes[rows], one, two, weight=own)
-            found[name] = GroupedCells(first, second, *cells)
+            shape = *sizes, len(first), len(second)
+            own_codes = [each[rows] for each in codes]
+            cells = GroupedCells(
+                first, second, *amounts_of(shape, *own_codes, one, two, weight=own)
+            )
+            found[name] = cells.narrowed() if group is None else cells
         return found

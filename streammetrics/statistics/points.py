@@ -16,20 +16,25 @@ from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
-from streammetrics.core.counting import added_at, group_order
+from streammetrics.core.counting import Union, added_at, group_order, moved
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StateFormatError,
 )
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.entries import KeyedExtremes, Weights
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.labels import coded_labels, used_labels
+from streammetrics.core.fields.keyed import (
+    KeyedExtremes,
+    LabelledEntries,
+    LabelTable,
+    Weights,
+    coded_labels,
+    used_labels,
+)
 from streammetrics.core.fields.weights import WeightedCount, countable
-from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.ranking_rows import mixed
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
@@ -458,17 +463,14 @@ class PointRows(NamedTuple):
         """Return the selected rows."""
         return PointRows(*(column[rows] for column in self))
 
-
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64 bits one to one; zero stays zero (the finalizer of SplitMix64)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    def beside(self, other: PointRows) -> PointRows:
+        """Return the rows of both, one after the other."""
+        return PointRows(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
 
 def _factors(start: int, count: int) -> NDArray[np.uint64]:
     steps = np.arange(start + 1, start + count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
-    return _mixed(steps) | np.uint64(1)
+    return mixed(steps) | np.uint64(1)
 
 
 def label_hashes(labels: Array | Column, seed: int) -> NDArray[np.uint64]:
@@ -481,8 +483,8 @@ def label_hashes(labels: Array | Column, seed: int) -> NDArray[np.uint64]:
         width = labels.dtype.itemsize // 4
         letters = np.ascontiguousarray(labels).view(np.uint32).reshape(len(labels), width)
         # Short strings are padded with zeros, which do not change the sum.
-        words = _mixed(letters.astype(np.uint64)) @ _factors(1 << 32, letters.shape[1])
-    return _mixed(words + _factors(seed, 1))
+        words = mixed(letters.astype(np.uint64)) @ _factors(1 << 32, letters.shape[1])
+    return mixed(words + _factors(seed, 1))
 
 
 def point_hashes(points: Floats) -> NDArray[np.uint64]:
@@ -513,7 +515,7 @@ def row_hashes(
     labels: NDArray[np.uint64], codes: Places, points: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
     """Return the hash of each row from the hashes of its label and its point."""
-    return _mixed(labels[codes] + points)
+    return mixed(labels[codes] + points)
 
 
 def by_content(rows: PointRows, size: int) -> tuple[PointRows, Places]:
@@ -523,7 +525,7 @@ def by_content(rows: PointRows, size: int) -> tuple[PointRows, Places]:
     equal sums hold the same points and are interchangeable. Sums in this order have the same bits
     regardless of the cluster labels.
     """
-    hashes = _mixed(point_hashes(rows.points))
+    hashes = mixed(point_hashes(rows.points))
     terms = hashes * rows.copies.astype(np.uint64)
     sums = added_at(rows.codes, terms.view(np.int64), size).view(np.uint64)
     places = np.empty(size, np.intp)
@@ -553,7 +555,7 @@ def subtracted(rows: PointRows, other: PointRows) -> PointRows:
     if rows.points.shape[1:] != other.points.shape[1:]:
         raise not_among("they have other numbers of columns")
     less = other._replace(copies=-other.copies)
-    both = PointRows(*(np.concatenate(pair) for pair in zip(rows, less, strict=True)))
+    both = rows.beside(less)
     left = canonical(both, len(both.codes))
     if (left.copies < 0).any():
         raise not_among("some of them are not here, or not as often")
@@ -591,8 +593,7 @@ class Sample(NamedTuple):
         kept = self.rows._replace(codes=moved(union.mine, self.rows.codes))
         if len(other.rows.codes):
             more = other.rows._replace(codes=moved(union.theirs, other.rows.codes))
-            both = PointRows(*(np.concatenate(pair) for pair in zip(kept, more, strict=True)))
-            kept = canonical(both, self.limit)
+            kept = canonical(kept.beside(more), self.limit)
         return Sample(clusters, kept, self.limit)
 
     @classmethod

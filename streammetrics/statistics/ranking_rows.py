@@ -180,7 +180,7 @@ def hashed(values: Values) -> NDArray[np.uint64]:
 
 
 def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64 bits one to one (the finalizer of SplitMix64)."""
+    """Mix 64 bits one to one; zero stays zero (the finalizer of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * _MIX[0]
     bits = (bits ^ (bits >> np.uint64(27))) * _MIX[1]
     result: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))

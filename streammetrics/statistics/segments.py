@@ -14,8 +14,7 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import PairedLists, reject_values
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.entries import Sums, Weights
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.statistic import Statistic
 
@@ -40,6 +39,7 @@ class Segments(PairedLists):
     void: bool  # whether unknown predicted categories are allowed, as void
 
     nested = (("y_true", _EACH), ("y_pred", _EACH))
+    unequal = "has another number of pixels than {true}"
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -73,10 +73,6 @@ class Segments(PairedLists):
             reject_values(title, "holds numbers that are not whole", broken, column, missing)
         negative: Bools = values < 0
         reject_values(title, "has a negative category or instance", negative, column, missing)
-
-    def unequal(self, true: str) -> str:
-        """Return the error text for maps with different numbers of pixels."""
-        return f"has another number of pixels than {true}"
 
     def canonical(self, column: Nested) -> Nested:
         """Return maps with instance 0 for all stuff, and one category for void."""

@@ -59,6 +59,7 @@ class Tags(PairedLists):
     suffix: bool = False
 
     nested = (("y_true", _EACH), ("y_pred", _EACH))
+    unequal = "needs one tag for each of {true}"
 
     def check(self, title: str, column: Nested, missing: Bools | None) -> None:
         """Raise if a value is not a tag, or not one of the scheme."""
@@ -76,10 +77,6 @@ class Tags(PairedLists):
         if self.scheme is not None:
             what = f"has a tag that is not of the scheme {self.scheme} ({', '.join(allowed or '')})"
         reject_values(title, what, bad[column.flat.values], column, missing)
-
-    def unequal(self, true: str) -> str:
-        """Return the error text for sentences with different numbers of tags."""
-        return f"needs one tag for each of {true}"
 
 
 class Spans(NamedTuple):

@@ -23,11 +23,11 @@ from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of, packed
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.sums.spreads import RowSum
+from streammetrics.statistics.sums.losses import RowSum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,23 +168,16 @@ class TextScores(RowSum):
     def score(self, references: Sequence[str], prediction: str) -> float:
         """Return a number from 0 to 1."""
 
-    def update(self, *columns: object, weight: Floats | None) -> None:
-        """Add the rows; texts that recur together are compared once."""
-        super().update(self._scores(columns), weight=weight)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the sums of each group."""
-        return super().by_group(group, (self._scores(columns),), weight)
-
-    def _scores(self, columns: Columns) -> Floats:
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the sums of rows; texts that recur together are compared once."""
         rows, places = distinct_rows(columns)
         values = np.array([self.score(*row) for row in rows], np.float64)
-        return values[places]
+        return super().lift((values[places],), weight, group)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return the scores that `update` has computed for the rows."""
+        """Return the scores that `lift` has computed for the rows."""
         values: Floats = columns[0]
         return values.copy()
 

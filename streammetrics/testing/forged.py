@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.feeding.described import described, filled
+from streammetrics.core.feeding.plan import described, filled
 from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:

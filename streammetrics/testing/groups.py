@@ -9,14 +9,13 @@ import numpy as np
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.feeding.described import described
 from streammetrics.core.feeding.many import StateTable
+from streammetrics.core.feeding.plan import described
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import Metric
 from streammetrics.core.state.arrays import same
-from streammetrics.statistics.grouped.grouped import Grouped, grouped_plan
-from streammetrics.statistics.grouped.groups import Groups
-from streammetrics.statistics.grouped.schema import KEY
+from streammetrics.statistics.grouped.grouped import Grouped, Groups, grouped_plan
+from streammetrics.statistics.grouped.keys import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -69,9 +69,9 @@ def test_an_estimate_lies_within_what_is_certain():
 @pytest.mark.parametrize("bits", [64, 3, 0])
 def test_sample_is_the_smallest_hashes_with_multiplicities(monkeypatch, bits):
     # With few bits many different rows share a hash, and the rows themselves decide.
-    mixed = points_rows._mixed
+    mixed = points_rows.mixed
     mask = np.uint64(2**bits - 1)
-    monkeypatch.setattr(points_rows, "_mixed", lambda words: mixed(words) & mask)
+    monkeypatch.setattr(points_rows, "mixed", lambda words: mixed(words) & mask)
     rng = np.random.default_rng(bits)
     columns = rows_of(rng, 400, width=1)
     counted = Counter(zip(columns["labels"].tolist(), columns["X"][:, 0].tolist(), strict=True))

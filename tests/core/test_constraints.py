@@ -106,7 +106,7 @@ def test_what_relates_parameters_is_all_that_is_left_to_methods():
 
 @pytest.mark.parametrize("metric", [sm.F1(threshold=0.5), sm.NDCG(k=3), sm.LogLoss()])
 def test_copies_views_and_merges_validate_no_parameter_again(metric, monkeypatch):
-    from streammetrics.core.parameters import Parameter
+    from streammetrics.core.configured import Parameter
 
     suite = sm.MetricSet({"one": metric, "other": metric.copy()})
     blob = metric.to_bytes()

@@ -23,11 +23,15 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.fields.entries import Sums, Weights
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.labels import coded_labels, used_labels
-from streammetrics.core.fields.plain import Extreme, Width
-from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.keyed import (
+    LabelledEntries,
+    LabelTable,
+    Sums,
+    Weights,
+    coded_labels,
+    used_labels,
+)
+from streammetrics.core.fields.sums import Extreme, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.centroids import CentroidSums, ClusterSums
@@ -39,8 +43,7 @@ from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLos
 from streammetrics.statistics.sums.losses import LossSum, Moments
 from streammetrics.statistics.sums.values import Extremes, ValueHistogram
 from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
-from streammetrics.statistics.tables.threshold import ThresholdTable
-from streammetrics.statistics.tables.topk import TopKHits
+from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
 from streammetrics.testing import check_laws
 from streammetrics.testing.states import broken_states
 

@@ -17,7 +17,7 @@ from pycocotools import mask as coco_mask
 import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import as_column
-from streammetrics.statistics.masks import Masks
+from streammetrics.statistics.boxes import Masks
 
 COCO = {
     "map": precision(),

@@ -16,7 +16,7 @@ from engine_suites import exact_suite as metrics
 from engine_suites import weighted_rows as table
 
 import streammetrics as sm
-from streammetrics.core.stateful import Stateful
+from streammetrics.core.mergeable import Stateful
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'streammetrics[engines]'")
 dist = pytest.importorskip("torch.distributed")

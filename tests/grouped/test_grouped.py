@@ -11,13 +11,11 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.feeding.described import described, filled
-from streammetrics.core.feeding.plan import Plan
+from streammetrics.core.feeding.plan import Plan, described, filled
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.state.container import packed
-from streammetrics.statistics.grouped.grouped import grouped_plan
-from streammetrics.statistics.grouped.groups import Groups
-from streammetrics.statistics.grouped.schema import KEY
+from streammetrics.statistics.grouped.grouped import Groups, grouped_plan
+from streammetrics.statistics.grouped.keys import KEY
 from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.testing import split_rows
 

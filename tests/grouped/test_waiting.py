@@ -10,9 +10,14 @@ from streammetrics.core import tuning
 from streammetrics.core.counting import GroupCodes
 from streammetrics.core.fields import histograms
 from streammetrics.core.fields.histograms import GroupedHistograms
-from streammetrics.statistics.grouped import buffered, waiting
-from streammetrics.statistics.grouped.buffered import BufferedStates
-from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
+from streammetrics.statistics.grouped import buffered
+from streammetrics.statistics.grouped.buffered import (
+    BufferedStates,
+    GroupedRows,
+    appended,
+    in_order,
+    rows_of,
+)
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 GROUPS = 7
@@ -42,7 +47,7 @@ def told(chunks):
 @pytest.mark.parametrize("sizes", [(50,), (3, 40, 0, 17), (1,) * 30])
 @pytest.mark.parametrize("mixed", [False, True])
 def test_rows_come_by_ascending_group_and_none_is_cut(sizes, piece, mixed, monkeypatch):
-    monkeypatch.setattr(waiting, "_PIECE", piece)
+    monkeypatch.setattr(buffered, "_PIECE", piece)
     rng = np.random.default_rng(len(sizes))
     given = [rows(rng, n, weighted=mixed and k % 2 == 1) for k, n in enumerate(sizes)]
     pieces = []

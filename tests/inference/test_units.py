@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.slices.units import groups_of
+from streammetrics.slices.keyed import groups_of
 
 
 def rows(users=400, each=8, seed=0):

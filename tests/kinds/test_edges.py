@@ -14,11 +14,11 @@ from streammetrics.core import elsewhere
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.batch import meant
 from streammetrics.core.columns.column import Column, stacked
-from streammetrics.core.feeding.kinds import ColumnKinds
-from streammetrics.core.fields.entries import KeyedExtremes
+from streammetrics.core.counting import Union
+from streammetrics.core.feeding.many import ColumnKinds
+from streammetrics.core.fields.keyed import KeyedExtremes
 from streammetrics.core.registry import catalogue
 from streammetrics.core.results.differences import Difference, Differences
-from streammetrics.core.sorted_union import Union
 from streammetrics.metrics.specs import SpecError, known_as
 from streammetrics.statistics.points import label_hashes, lengths, point_hashes
 

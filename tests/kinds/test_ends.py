@@ -18,10 +18,9 @@ import streammetrics as sm
 from kinds.rows import plain_rows
 from streammetrics.core.arithmetic.exact import HIGHEST, LOWEST, ExactSum
 from streammetrics.core.columns.conversion import as_column
-from streammetrics.core.fields.entries import Sums
-from streammetrics.core.fields.labels import unpacked_labels
+from streammetrics.core.counting import Union
+from streammetrics.core.fields.keyed import Sums, unpacked_labels
 from streammetrics.core.fields.weights import WeightedCount, WideWeights
-from streammetrics.core.sorted_union import Union
 from streammetrics.core.state.arrays import laid_out, taken_apart
 
 WEIGHTS = {

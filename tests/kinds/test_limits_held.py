@@ -16,11 +16,11 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.keys import cell_ids
 from streammetrics.core.counting import GroupCodes
 from streammetrics.core.feeding.many import StateTable
-from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.sums import Width
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.results.table import Table
 from streammetrics.core.state.arrays import narrowed
-from streammetrics.statistics.grouped.waiting import GroupedRows
+from streammetrics.statistics.grouped.buffered import GroupedRows
 from streammetrics.statistics.sums.values import deviation
 
 MOST = 1 << 31

@@ -10,14 +10,12 @@ from oracles.table import thinned
 
 import streammetrics as sm
 from kinds.rows import FIRST, plain_rows, plan_of, state_of, taken
-from streammetrics.core.feeding.described import described, filled
 from streammetrics.core.feeding.many import StateTable
-from streammetrics.core.feeding.plan import Plan
+from streammetrics.core.feeding.plan import Plan, described, filled
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.histograms import Histograms
-from streammetrics.core.groups import GroupedStates
 from streammetrics.core.state.arrays import laid_out, narrowed, same, take_array, taken_apart
-from streammetrics.core.statistic import Statistic
+from streammetrics.core.statistic import GroupedStates, Statistic
 
 N = 6
 ODD = (0, 1, -1, 2, 3, 32, 1 << 31, 1 << 40, -(1 << 62))

@@ -11,7 +11,7 @@ from fuzz.states import TYPES, written
 from live.events import START, TIERS
 
 import streammetrics as sm
-from streammetrics.core.fields.labels import packed_labels
+from streammetrics.core.fields.keyed import packed_labels
 from streammetrics.live.events import LATEST, SECOND
 
 NAMES = {dtype: name for name, dtype in TYPES.items()}

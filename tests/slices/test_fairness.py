@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import streammetrics as sm
-from streammetrics.slices.groups import GroupView
+from streammetrics.slices.keyed import GroupView
 
 
 def table(n=4000, seed=0, effect=0.0):

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.slices.farthest import difference_limits, ratio_limits
+from streammetrics.slices.worst import difference_limits, ratio_limits
 
 
 def estimates(rng, count):

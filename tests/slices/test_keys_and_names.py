@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
-from streammetrics.slices import groups
+from streammetrics.slices import keyed as groups
 from streammetrics.slices.table import named
 from streammetrics.statistics.grouped.keys import parts_of_each
 

@@ -15,7 +15,7 @@ import pytest
 from fuzz.forging import forged
 
 import streammetrics as sm
-from streammetrics.slices import reading
+from streammetrics.slices import bins as reading
 from streammetrics.testing import laws
 
 

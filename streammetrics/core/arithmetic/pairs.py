@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.arithmetic.keys import MAX_LEVEL, cell_ids, plain
+from streammetrics.core.counting import Union
 from streammetrics.core.kernels import kernels
-from streammetrics.core.sorted_union import Union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

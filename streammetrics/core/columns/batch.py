@@ -17,8 +17,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT, Column
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.nested import Nested, as_nested
-from streammetrics.core.columns.objects import as_objects, objects_in
-from streammetrics.core.columns.sets import as_sets, marked
+from streammetrics.core.columns.objects import as_objects, as_sets, marked, objects_in
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError, an
 from streammetrics.core.kernels import kernels

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.column import either
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.schema import Facts, Field, reject, shown
+from streammetrics.core.columns.schema import Facts, Field, reject, reject_present, shown
 from streammetrics.core.constraints import Satisfies
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import Hint, InvalidBatchError
@@ -373,7 +373,8 @@ class Indicators(Field):
             low, high = batch.extent(self.second)
             if not (low >= 0 and high <= 1):
                 wrong = ~((taken[1] >= 0) & (taken[1] <= 1))
-                _refuse(batch, self.second, "is outside [0, 1]", wrong, taken[1], missing, LOGITS)
+                title, what = batch.title(self.second), "is outside [0, 1]"
+                reject_present(title, what, wrong, missing, taken[1], advice=LOGITS)
 
     def _check_marks(self, batch: Batch, name: str, values: Array, missing: Bools | None) -> None:
         if values.dtype.kind == "b" or not values.size:
@@ -390,7 +391,8 @@ class Indicators(Field):
             "of one label",
             threshold=0.5,
         )
-        _refuse(batch, name, "is neither 0 nor 1", wrong, values, missing, hint)
+        title = batch.title(name)
+        reject_present(title, "is neither 0 nor 1", wrong, missing, values, advice=hint)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the kept rows: indicators as uint8, scores as float64."""
@@ -408,21 +410,6 @@ class Indicators(Field):
         """The same columns, with scores of any value."""
         width, unknown = self.width, self.ignore_index
         return Indicators(self.second, self.scores, self.labels, width, ignore_index=unknown)
-
-
-def _refuse(
-    batch: Batch,
-    name: str,
-    what: str,
-    wrong: Bools,
-    values: Array,
-    missing: Bools | None,
-    advice: Hint,
-) -> None:
-    if missing is not None:
-        wrong = wrong & ~missing[:, None]
-    if wrong.any():
-        reject(batch.title(name), what, wrong, values, advice=advice)
 
 
 def _marks(values: Array) -> Marks:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.columns.schema import Field, Kind, reject
+from streammetrics.core.columns.schema import Field, Kind, present, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -91,9 +91,7 @@ class Numbers(Field):
         if self.above < low >= self.low and low > -_INF and high <= self.high and high < _INF:
             return
         values = numbers.values
-        wrong = ~self._inside(values)
-        if missing is not None:
-            wrong &= ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
+        wrong = present(~self._inside(values), missing)
         if wrong.any():
             reject(batch.title(self.name), self._complaint(values, wrong), wrong, values)
 

@@ -207,11 +207,15 @@ def reject_present(
     *,
     advice: str | Hint = "",
 ) -> None:
-    """Call `reject` if a row of the mask `wrong` (n,) is not missing."""
-    if missing is not None:
-        wrong = wrong & ~missing
+    """Call `reject` if a value of the mask `wrong` (n, ...) is in a row that is not missing."""
+    wrong = present(wrong, missing)
     if wrong.any():
         reject(title, what, wrong, values, advice=advice)
+
+
+def present(wrong: Bools, missing: Bools | None) -> Bools:
+    """Return a mask (n, ...) without the rows that are missing."""
+    return wrong if missing is None else wrong & ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
 
 
 def read_counts(batch: Batch) -> tuple[Ints, int, int]:
@@ -403,8 +407,7 @@ def _absent(column: Column, before: Mask | None) -> Mask | None:
     """Return the mask of missing values in rows not already left out; ``None`` if all False."""
     nans = np.isnan(column.values) if column.values.dtype.kind == "f" else None
     mask = either(nans, column.nulls)
-    if mask is not None and before is not None:
-        mask = mask & ~before.reshape(-1, *[1] * (mask.ndim - 1))
+    mask = None if mask is None else present(mask, before)
     return mask if mask is not None and mask.any() else None
 
 
@@ -423,7 +426,4 @@ def _check_weight(batch: Batch, weight: Floats, missing: Mask | None) -> None:
     if low >= 0 and high < math.inf:
         return
     wrong = ~((weight >= 0) & (weight < math.inf))
-    if missing is not None:
-        wrong &= ~missing
-    if wrong.any():
-        reject(batch.title(WEIGHT), "is negative or infinite", wrong, weight)
+    reject_present(batch.title(WEIGHT), "is negative or infinite", wrong, missing, weight)

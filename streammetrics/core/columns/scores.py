@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -175,14 +175,15 @@ class Scores(Numbers):
         values = batch.numbers(self.name)
         wrong = ~(np.abs(values) <= limit) if limit < math.inf else np.isinf(values.max(axis=1))
         of = "margin" if self.use == "margin" else "logit"
-        self._reject(batch, f"is infinite or too large for a {of}", wrong, missing, "")
+        what = f"is infinite or too large for a {of}"
+        reject_present(batch.title(self.name), what, wrong, missing, values)
 
     def _check_probabilities(self, batch: Batch, missing: Bools | None, wide: bool) -> None:
         low, high = batch.extent(self.name)
-        values = batch.numbers(self.name)
+        title, values = batch.title(self.name), batch.numbers(self.name)
         if not (low >= 0 and high <= 1):
             wrong = ~((values >= 0) & (values <= 1))
-            self._reject(batch, "is outside [0, 1]", wrong, missing, LOGITS)
+            reject_present(title, "is outside [0, 1]", wrong, missing, values, advice=LOGITS)
         if wide and values.shape[1] > 1:
             off = np.abs(np.einsum("ij->i", values) - 1)  # the fastest row sum
             if not (off <= _CLOSE).all():
@@ -190,15 +191,7 @@ class Scores(Numbers):
                 sums = np.abs(values[wrong].sum(axis=1) - 1)
                 rounded = bool((sums <= _ROUNDED * values.shape[1]).all())
                 advice = _ROUNDING if rounded else LOGITS
-                self._reject(batch, "does not sum to 1", wrong, missing, advice)
-
-    def _reject(
-        self, batch: Batch, what: str, wrong: Bools, missing: Bools | None, advice: str | Hint
-    ) -> None:
-        if missing is not None:
-            wrong = wrong & ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
-        if wrong.any():
-            reject(batch.title(self.name), what, wrong, batch.numbers(self.name), advice=advice)
+                reject_present(title, "does not sum to 1", wrong, missing, values, advice=advice)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the scores of the kept rows."""
@@ -244,6 +237,7 @@ class PairedLists(Field):
     """True and predicted lists (n,) of equal lengths, with one item per pixel or token."""
 
     names = ("y_true", "y_pred")
+    unequal: ClassVar[str]  # error text of rows of other lengths than those of the column {true}
 
     def take(self, batch: Batch) -> Taken:
         """Return both columns, and the mask of rows where either is missing."""
@@ -255,16 +249,12 @@ class PairedLists(Field):
         true, pred = map(batch.title, self.names)
         for title, column in zip((true, pred), taken, strict=True):
             self.check(title, column, missing)
-        what = self.unequal(true)
+        what = self.unequal.format(true=true)
         reject_present(pred, what, taken[0].values != taken[1].values, missing)
 
     @abstractmethod
     def check(self, title: str, column: Nested, missing: Bools | None) -> None:
         """Raise if a row that is not missing has an invalid value."""
-
-    @abstractmethod
-    def unequal(self, true: str) -> str:
-        """Return the error text for a row whose length differs from that in the column `true`."""
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the lists of the kept rows."""

@@ -15,12 +15,16 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts, read_counts
 from streammetrics.core.counting import GroupCodes, are_moved, rows_by_group
-from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
-from streammetrics.core.field import not_among
 from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
-from streammetrics.core.groups import GroupedStates
+from streammetrics.core.state.arrays import nested, parted
+from streammetrics.core.statistic import GroupedStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Json
 
 
 class Plan:
@@ -351,15 +355,9 @@ class Plan:
         left = []
         pairs = zip(state.statistics, other.statistics, self.sources, strict=True)
         with own_arithmetic():
-            for place, (mine, theirs, source) in enumerate(pairs):
-                if not other.infos[source].n_rows:
-                    left.append(mine)
-                elif infos[source].n_rows or mine.own_rows is not None:
-                    left.append(mine.minus(theirs))
-                elif mine.is_same(theirs):
-                    left.append(self.start.statistics[place])
-                else:
-                    raise not_among("there are as many rows here, but not the same")
+            for mine, theirs, source in pairs:
+                taken = other.infos[source].n_rows > 0
+                left.append(mine.left(theirs, infos[source].n_rows) if taken else mine)
         absent: list[set[str]] = [set() for _ in self._readings]
         for statistic, source in zip(left, self.sources, strict=True):
             absent[self._readers[source]] |= statistic.absent_facts
@@ -441,9 +439,7 @@ def _repeated(
         parts = _by_count(statistic, columns, weight, counts, size)
     elif size <= min(_COUNTS, len(counts) // 8):
         by_count = GroupCodes(counts, size)
-        found = statistic.by_group(by_count, columns, weight)
-        if found is not None and found.keys() == statistic.fields.keys():  # not of a base's alone
-            groups = GroupedStates.of_batch(statistic, found, by_count)
+        groups = GroupedStates.of_batch(statistic, columns, weight, by_count)
     for bit in _bits(counts):
         state.merge(state.fork())
         if parts:
@@ -481,3 +477,54 @@ def _by_count(
 
 
 _KNOWN: dict[Hashable, Plan] = {}
+
+
+# ---- states in files ----
+
+
+def described(state: State) -> tuple[list[Json], dict[str, Array]]:
+    """Return the row information of a state as JSON, and the arrays of its statistics."""
+    arrays: dict[str, Array] = {}
+    for index, statistic in enumerate(state.statistics):
+        arrays |= nested(str(index), statistic.arrays())
+    rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.infos]
+    return rows, arrays
+
+
+def filled(plan: Plan, told: object, arrays: Arrays) -> State:
+    """Restore a state from the row information and arrays of a file.
+
+    The caller must compare `described` of the result with the file.
+    """
+    parts = parted(arrays)
+    statistics = tuple(
+        [
+            statistic.restored(parts.pop(str(index), {}))
+            for index, statistic in enumerate(plan.start.statistics)
+        ]
+    )
+    if not isinstance(told, tuple) or len(told) != len(plan.schemas):
+        raise StateFormatError("the counts of rows do not fit the metric")
+    infos = tuple(map(_row_info, told))
+    if not plan.agree(infos):
+        raise StateFormatError("metrics that read the same columns saw different rows")
+    if parts:
+        raise StateFormatError("there are arrays that belong to no statistic")
+    return _of_rows(plan, State(infos, statistics))
+
+
+def _of_rows(plan: Plan, state: State) -> State:
+    """Tell the statistics of a restored state how many rows they hold; return the state."""
+    for statistic, source in zip(state.statistics, plan.sources, strict=True):
+        statistic.of_rows(state.infos[source].n_rows)
+    return plan.counted(state)
+
+
+def _row_info(told: object) -> RowInfo:
+    """Parse the row information of one schema: facts, number of rows, number of omitted rows."""
+    if isinstance(told, tuple) and len(told) == 3 and isinstance(told[0], dict):
+        facts, *counts = told
+        known = all(type(fact) in {str, int, bool} for fact in facts.values())
+        if known and all(type(count) is int and count >= 0 for count in counts):
+            return RowInfo(dict(facts), *counts)
+    raise StateFormatError("the state does not say what rows it saw")

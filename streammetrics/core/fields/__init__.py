@@ -25,13 +25,13 @@ An attribute of a field holds an immutable value; `update` rebinds it, mostly by
 `check_fields` says how fields must fit each other, where they do: it is called for every state that
 is read. Which fields there are, and where:
 
-- `sums`: `Sum`, `NamedSums`;
+- `sums`: `Sum`, `NamedSums`, `SquareWeighted`, `SquaredWeight`; `Width`, `Extreme`;
 - `weights`: `Weight`, how much there is of something: whole rows are counted while none has a
-  weight; `Counts`, of rows that cannot have any; `wide`: `WideWeights`, of as many things as rows
-  turn out to have. What these hold is a `WeightedCount`; `restoring` reads it from arrays;
-- `plain`: `Width`, `Extreme`; `spreads`: `SquareWeighted`, `SquaredWeight`;
-- `tables`: `PairTable`; `keyed`: `LabelTable`, of columns that are monoids themselves;
-- `histograms`: `Histograms`; `weighed`: `WeighedHistograms`, with the squares of weights.
+  weight; `Counts`, of rows that cannot have any; `WideWeights`, of as many things as rows turn out
+  to have. What these hold is a `WeightedCount`;
+- `tables`: `PairTable`; `keyed`: `LabelTable`, of columns that are monoids themselves, `KeyCounts`,
+  `Largest` and `HashSketch`;
+- `histograms`: `Histograms`; `WeighedHistograms`, with the squares of weights.
 
 Another one is a subclass of `StateField` in `streammetrics.core.field`: its values need not be of
 one array, nor be held in the form in which they are written.

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.counting import counts_of
+from streammetrics.core.counting import Union, counts_of, moved
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.labels import packed_labels, unpacked_labels, used_labels
+from streammetrics.core.fields.keyed import packed_labels, unpacked_labels, used_labels
 from streammetrics.core.fields.weights import (
     MANY,
     MOST,
@@ -19,7 +19,6 @@ from streammetrics.core.fields.weights import (
     read_amount,
     regrouped_amounts,
 )
-from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array, take_sizes
 
 if TYPE_CHECKING:

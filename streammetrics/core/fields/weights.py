@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     Shape = int | tuple[int, ...] | Callable[[Any], int | tuple[int, ...]]
 
+
+V = TypeVar("V")
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
@@ -65,8 +68,22 @@ class WeightedCount:
         return cls(np.zeros(shape, np.int64) if shape else 0)
 
     @classmethod
-    def of_rows(cls, n: int, weight: Floats | None, *, squared: bool = False) -> Self:
-        """Return the weight of `n` rows, 1 each without one, and if `squared` its squares."""
+    def of_rows(
+        cls,
+        n: int,
+        weight: Floats | None,
+        group: GroupCodes | None = None,
+        *,
+        squared: bool = False,
+    ) -> Self:
+        """Return the weight of `n` rows, 1 each without one, or with `group` that of each group.
+
+        If `squared`, the squares of weights are summed as well.
+        """
+        if group is not None:
+            if weight is None:
+                return cls.of_counts(group.counts, n)
+            return cls.at_places(group.index, group.size, weight, squared=squared)
         if have_weights(weight):
             squares = ExactSum.product(weight, weight) if squared else None
             return cls(0, ExactSum.of(weight), squares=squares)
@@ -82,13 +99,6 @@ class WeightedCount:
         if squared:
             return cls.of_weights(*ExactSum.grouped_weights(places, size, weight))
         return cls.of_weights(ExactSum.grouped(places, size, weight))
-
-    @classmethod
-    def by_group(cls, group: GroupCodes, weight: Floats | None) -> Self:
-        """Return how much there is of each group, without squares."""
-        if weight is None:
-            return cls.of_counts(group.counts, group.codes.size)
-        return cls.at_places(group.index, group.size, weight)
 
     @classmethod
     def of_counts(cls, counts: Ints, most: int | None = None) -> Self:
@@ -290,18 +300,6 @@ def regrouped_amounts(value: WeightedCount, places: Places, size: int) -> Weight
     return WeightedCount(counts, weights, int(counts.max(initial=0)), squares)
 
 
-def joined_amounts(values: Sequence[WeightedCount], shape: tuple[int, ...]) -> WeightedCount:
-    """Return amounts of one shape as rows of an array of them."""
-    if all(value.weights is None for value in values):
-        counts = [value.counts for value in values]
-        if shape:
-            table = np.concatenate(counts) if counts else np.empty(0, np.int64)
-            return WeightedCount.of_counts(table.reshape(len(values), *shape))
-        if max(counts, default=0) < MANY:  # of one thing they are Python integers
-            return WeightedCount.of_counts(np.array(counts, np.int64))
-    return _joined(values, lambda sums: ExactSum.stacked(sums, shape))
-
-
 def chained_amounts(values: Sequence[WeightedCount]) -> WeightedCount:
     """Return amounts ``(n,)`` one after the other."""
     if all(value.weights is None for value in values):
@@ -356,31 +354,80 @@ def _with_squares(amount: ExactSum, squares: ExactSum) -> WeightedCount:
     return WeightedCount.of_exact(amount, squares)
 
 
+class ShapedField(StateField[V]):
+    """A field of things of a shape, which may be a function of the statistic and its parameters.
+
+    Grouped values are of the same type, with the groups along their first axis.
+    """
+
+    def __init__(self, shape: Shape = (), *, inline: bool = False) -> None:
+        super().__init__(inline=inline)
+        self._shape = shape
+
+    @abstractmethod
+    def zeros(self, shape: tuple[int, ...]) -> V:
+        """Return the value of no rows."""
+
+    @abstractmethod
+    def read(self, shape: tuple[int, ...], arrays: Arrays) -> V:
+        """Return the value of untrusted `arrays`."""
+
+    def empty(self, of: Configured) -> V:
+        """Return the value of no rows."""
+        return self.zeros(shape_of(self._shape, of))
+
+    def taken(self, arrays: Arrays, of: Configured) -> V:
+        """Return the value of untrusted `arrays`."""
+        return self.read(shape_of(self._shape, of), arrays)
+
+    def plus(self, mine: Any, other: Any) -> Any:
+        """Return the sums of both."""
+        return mine + other
+
+    def minus(self, value: Any, other: Any) -> Any:
+        """Return the differences, exactly."""
+        return value - other
+
+    def arrays(self, value: Any) -> Any:
+        """Return the arrays of exact sums."""
+        return value.arrays()
+
+    def nbytes(self, value: Any) -> Any:
+        """Bytes held now."""
+        return value.nbytes
+
+    def no_groups(self, of: Configured, size: int) -> V:
+        """Return the values of no rows."""
+        return self.zeros((size, *shape_of(self._shape, of)))
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - the values say it
+        """Return the sums of both."""
+        return mine + other
+
+    def groups_arrays(self, value: Any, size: int) -> Any:  # noqa: ARG002 - as above
+        """Return the arrays of exact sums."""
+        return value.arrays()
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> V:
+        """Return the values of untrusted `arrays`."""
+        return self.read((size, *shape_of(self._shape, of)), arrays)
+
+    groups_nbytes = nbytes
+
+
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 
 
-class Weight(StateField[WeightedCount]):
-    """How much there is of each thing, not negative: of one, or of as many as the shape says.
-
-    The shape may be a function of the statistic, which knows its parameters. With `squared` its
-    amounts have squares. Grouped values have the groups along their first axis.
-    """
+class Weight(ShapedField[WeightedCount]):
+    """How much there is of each thing, not negative; with `squared` amounts have squares."""
 
     def __init__(self, shape: Shape = (), *, squared: bool = False, inline: bool = False) -> None:
-        super().__init__(inline=inline)
-        self._shape, self._squared = shape, squared
+        super().__init__(shape, inline=inline)
+        self._squared = squared
 
-    def empty(self, of: Configured) -> WeightedCount:
+    def zeros(self, shape: tuple[int, ...]) -> WeightedCount:
         """Return nothing of anything."""
-        return WeightedCount.zero(shape_of(self._shape, of))
-
-    def plus(self, mine: WeightedCount, other: WeightedCount) -> WeightedCount:
-        """Return what there is of each together."""
-        return mine + other
-
-    def arrays(self, value: WeightedCount) -> dict[str, Array]:
-        """Return those of exact sums, whether rows have weights or not."""
-        return value.arrays()
+        return WeightedCount.zero(shape)
 
     def merged(self, mine: WeightedCount, others: Sequence[WeightedCount]) -> WeightedCount:
         """Return what there is of each together: amounts of one thing are added up at once."""
@@ -394,31 +441,16 @@ class Weight(StateField[WeightedCount]):
         together = WeightedCount.of_all([mine, *others])
         return super().merged(mine, others) if together is None else together
 
-    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:
+    def read(self, shape: tuple[int, ...], arrays: Arrays) -> WeightedCount:
         """Return the amounts, none of which is negative."""
-        return self._read(shape_of(self._shape, of), arrays)
-
-    def _read(self, shape: tuple[int, ...], arrays: Arrays) -> WeightedCount:
         value = read_amount(shape, arrays, squared=self._squared)
         if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 
-    def nbytes(self, value: WeightedCount) -> int:
-        """Bytes held now."""
-        return value.nbytes
-
     def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the products, exactly."""
         return value.scaled(weight, squared=self._squared)
-
-    def minus(self, value: WeightedCount, other: WeightedCount) -> WeightedCount:
-        """Return the differences, where none is negative."""
-        return value - other
-
-    def no_groups(self, of: Configured, size: int) -> WeightedCount:
-        """Return nothing of anything."""
-        return WeightedCount.of_counts(np.zeros((size, *shape_of(self._shape, of)), np.int64))
 
     def regrouped(
         self,
@@ -430,27 +462,21 @@ class Weight(StateField[WeightedCount]):
         """Return the amounts of groups that go to one place."""
         return regrouped_amounts(value, places, size)
 
-    def groups_plus(self, mine: WeightedCount, other: WeightedCount, size: int) -> WeightedCount:  # noqa: ARG002 - amounts say it
-        """Return what there is of each together."""
-        return mine + other
-
-    groups_nbytes = nbytes
-
-    def groups_arrays(self, value: WeightedCount, size: int) -> dict[str, Array]:  # noqa: ARG002 - amounts say it
-        """Return those of exact sums, whether rows have weights or not."""
-        return value.arrays()
-
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> WeightedCount:
-        """Return the amounts, none of which is negative."""
-        return self._read((size, *shape_of(self._shape, of)), arrays)
-
     def at(self, value: WeightedCount, group: int) -> WeightedCount:
         """Return the amounts of one group."""
         return value.at(group)
 
     def of_groups(self, values: Sequence[WeightedCount], of: Configured) -> WeightedCount:
         """Return the amounts of all groups."""
-        return joined_amounts(values, shape_of(self._shape, of))
+        shape = shape_of(self._shape, of)
+        if all(value.weights is None for value in values):
+            counts = [value.counts for value in values]
+            if shape:
+                table = np.concatenate(counts) if counts else np.empty(0, np.int64)
+                return WeightedCount.of_counts(table.reshape(len(values), *shape))
+            if max(counts, default=0) < MANY:  # of one thing they are Python integers
+                return WeightedCount.of_counts(np.array(counts, np.int64))
+        return _joined(values, lambda sums: ExactSum.stacked(sums, shape))
 
 
 def _total(sums: Sequence[ExactSum | None]) -> ExactSum | None:

@@ -16,10 +16,14 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import added_at
 from streammetrics.core.errors import StateFormatError, UndefinedMetricWarning
-from streammetrics.core.fields.entries import Weights
 from streammetrics.core.fields.histograms import Histograms
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.labels import coded_labels, used_labels
+from streammetrics.core.fields.keyed import (
+    LabelledEntries,
+    LabelTable,
+    Weights,
+    coded_labels,
+    used_labels,
+)
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.results.values import Interval

@@ -14,8 +14,8 @@ from streammetrics.core.columns.scores import clear_pair, log_odds
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric import GroupValues, Metric, has_nan
+from streammetrics.core.statistic import GroupedStates
 from streammetrics.core.types import FloatSequence, V_co
 from streammetrics.metrics.averages import ZeroDivision
 from streammetrics.metrics.classification.view import Confusion, tables_of_groups, tables_of_two
@@ -305,8 +305,8 @@ class ContingencyMetric(Metric[V_co]):
         """Yield the tables of all groups that have rows, with the indices of these groups."""
         if isinstance(form.of, ThresholdTable):
             labels, flip = self._two_classes
-            return tables_of_two(labels, form.value("amount"), flip=flip)
-        return tables_of_groups(form.value("table"), form.size, self.labels, self._at_least)
+            return tables_of_two(labels, form.values["amount"], flip=flip)
+        return tables_of_groups(form.values["table"], form.size, self.labels, self._at_least)
 
     @property
     def _at_least(self) -> ClassLabel | None:

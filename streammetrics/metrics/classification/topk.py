@@ -9,7 +9,7 @@ from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric, dependent
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.tables.topk import TopKHits
+from streammetrics.statistics.tables.threshold import TopKHits
 
 if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike

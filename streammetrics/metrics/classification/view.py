@@ -13,9 +13,9 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.column import numbered
 from streammetrics.core.columns.labels import places_or_last
+from streammetrics.core.counting import Union, moved
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.fields.weights import WeightedCount
-from streammetrics.core.sorted_union import Union, moved
 from streammetrics.metrics.classification.margins import Integers, Margins, in_one_unit
 
 if TYPE_CHECKING:

@@ -12,14 +12,13 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric, NumberOrArray
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import FloatSequence, RawValues
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.spreads import LossSpread
+from streammetrics.statistics.sums.losses import LossSpread, LossSum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import GroupValues
+    from streammetrics.core.statistic import GroupedStates
     from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.formulas import LossName
 

@@ -22,9 +22,14 @@ from streammetrics.metrics.regression.base import (
 from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.sums.forecasts import CosineSum
 from streammetrics.statistics.sums.formulas import DIGITS
-from streammetrics.statistics.sums.losses import LossSum, Moments
-from streammetrics.statistics.sums.means import mean_of, ratio_of, root_mean_of
-from streammetrics.statistics.sums.spreads import MomentSpread
+from streammetrics.statistics.sums.losses import (
+    LossSum,
+    Moments,
+    MomentSpread,
+    mean_of,
+    ratio_of,
+    root_mean_of,
+)
 from streammetrics.statistics.sums.values import Extremes
 
 if TYPE_CHECKING:

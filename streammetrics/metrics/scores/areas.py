@@ -41,9 +41,8 @@ from streammetrics.statistics.scores.histogram import VersusHistogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.results.labelled import LabelledArray
-    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.base import Corners, CumulativeCounts, Steps
     from streammetrics.statistics.scores.histogram import ScoreHistogram
@@ -192,7 +191,7 @@ class ROCAUC(ClassScoreMetric[NoAverage]):
     read = middle_of(certain)
 
     def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
-        found = forms[0].value("counted")
+        found = forms[0].values["counted"]
         if not isinstance(found, GroupedHistograms) or (self.max_fpr, self.min_tpr) != (None, None):
             return None
         twice, negatives, positives = found.areas()

@@ -24,7 +24,7 @@ from streammetrics.statistics.scores.losses import (
     ProbabilityLossSpread,
     ProbabilityLossSum,
 )
-from streammetrics.statistics.sums.means import mean_of
+from streammetrics.statistics.sums.losses import mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic

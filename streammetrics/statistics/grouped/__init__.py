@@ -1,7 +1,6 @@
 """Statistics kept by key: slices, panes of time and units are all read from these.
 
-    from streammetrics.statistics.grouped.grouped import Grouped, grouped_plan
-    from streammetrics.statistics.grouped.groups import Groups
+    from streammetrics.statistics.grouped.grouped import Grouped, Groups, grouped_plan
 
     inner = suite._layout                         # of a metric or a set, without keys
     outer = grouped_plan(inner)                 # the same statistics, each kept by key

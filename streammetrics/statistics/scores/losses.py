@@ -22,15 +22,13 @@ from streammetrics.core.columns.scores import (
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
+from streammetrics.core.fields.sums import NamedSums, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
 from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
-from streammetrics.statistics.sums.means import mean_of
-from streammetrics.statistics.sums.spreads import RowSum, Spreading, sums_of
+from streammetrics.statistics.sums.losses import RowSum, Spreading, mean_of, summed, sums_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,39 +93,16 @@ class ProbabilityLossSum(ScoredStatistic):
         """Probabilities, logits or decision values."""
         return Scores(wide=True, use="logits" if self.from_logits else _LOSSES[self.loss].use)
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the losses of rows: codes (n,), and scores (n,) or (n, K)."""
-        self.add(
-            columns, self.lift(columns, weight), WeightedCount.of_rows(len(columns[0]), weight)
-        )
-
-    def add(self, columns: Columns, loss: ExactSum, rows: WeightedCount) -> None:
-        """Add rows, given the sum of their losses and their weight."""
-        scores = columns[1]
-        self.total += loss
-        self.rows += rows
-        self.columns = 1 if scores.ndim == 1 else scores.shape[1]
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the losses of each group."""
-        losses, scores = self.losses(*columns), columns[1]
-        fields = self.losses_by_group(group, losses, weight)
-        return fields | {"columns": 1 if scores.ndim == 1 else scores.shape[1]}
-
-    def losses_by_group(
-        self, group: GroupCodes, losses: Floats, weight: Array | None
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any]:
-        """Return the fields of each group for rows with these losses."""
-        return {
-            "total": ExactSum.grouped(group.index, group.size, losses, weight),
-            "rows": WeightedCount.by_group(group, weight),
-        }
-
-    def lift(self, columns: tuple[object, ...], weight: Floats | None) -> ExactSum:
-        """Return the sum of the losses of rows."""
-        return ExactSum.of_terms(self.losses, columns, weight)
+        """Return the losses of rows: codes (n,), and scores (n,) or (n, K)."""
+        if group is None:
+            total = ExactSum.of_terms(self.losses, columns, weight)
+        else:
+            total = summed(self.losses(*columns), weight, group)
+        rows = WeightedCount.of_rows(len(columns[0]), weight, group)
+        return {"total": total, "rows": rows, "columns": _width(columns[1])}
 
     def losses(self, codes: Array, scores: Floats) -> Floats:
         """Return the loss of each row."""
@@ -145,6 +120,10 @@ class ProbabilityLossSum(ScoredStatistic):
         negative = lost < 0 and self.loss != "excess"
         if negative or (self.columns > 0) != seen or (lost and not seen):
             raise StateFormatError("the sums and the columns of scores do not fit each other")
+
+
+def _width(scores: Floats) -> int:
+    return 1 if scores.ndim == 1 else scores.shape[1]
 
 
 def _log_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
@@ -396,7 +375,7 @@ class ClassWeights(ScoredStatistic):
             rows = ExactSum.grouped(codes.astype(np.intp), size, weight)
         else:
             rows = ExactSum.counts(counts_of((size,), codes, times=weight))
-        self.classes = each_plus(self.classes, {"rows": rows})
+        self.classes = type(self).classes.plus(self.classes, {"rows": rows})
 
     def shares(self) -> list[Fraction]:
         """Return the share of each class; empty without rows."""
@@ -445,20 +424,13 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
 
     in_kernels = takes_counts = True
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the losses of the rows and their squares in one pass."""
-        found = sums_of(self.losses, columns, weight)
-        self.add(columns, found.total, found.rows)
-        self.spread_by(found.powers, found.squared)
-
-    by_group = ProbabilityLossSum.by_group  # calls the `losses_by_group` below
-
-    def losses_by_group(
-        self, group: GroupCodes, losses: Floats, weight: Array | None
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any]:
-        """Return what rows with these losses add to each group, squares included."""
-        found = sums_of(lambda: losses, (), weight, group)
-        return {"total": found.total, "rows": found.rows} | found.spread
+        """Return the losses of the rows and their squares, in one pass."""
+        found = sums_of(self.losses, columns, weight, group)
+        width = _width(columns[1])
+        return {"total": found.total, "rows": found.rows, "columns": width, **found.spread}
 
 
 _TINY = 1e-290  # probabilities below this have few or no digits
@@ -568,10 +540,12 @@ class LabelRankingSum(Statistic):
         indicators = Indicators("y_score", True, self.labels, len(self.labels or ()))
         return Schema((indicators,), self.nan_policy)
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the numbers of the rows."""
-        self.total += ExactSum.of(self.of_each(*columns), weight)
-        self.rows += WeightedCount.of_rows(len(columns[0]), weight)
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the sums of the numbers of rows."""
+        rows = WeightedCount.of_rows(len(columns[0]), weight, group)
+        return {"total": summed(self.of_each(*columns), weight, group), "rows": rows}
 
     def check_fields(self) -> None:
         """Check that the sum is not negative, and that there is none without rows."""
@@ -616,7 +590,7 @@ def _ranked_labels(marks: Bools, scores: Floats) -> tuple[Array, Array, Bools]:
 class LabelRankingSpread(LabelRankingSum, RowSum):
     """The sum of a number of each row, and of its square."""
 
-    update, by_group = RowSum.update, RowSum.by_group
+    lift = RowSum.lift
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the number of each row."""

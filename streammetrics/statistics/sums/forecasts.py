@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
@@ -19,13 +18,12 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import NORMAL
-from streammetrics.statistics.sums.losses import regression_schema
-from streammetrics.statistics.sums.spreads import RowSum
+from streammetrics.statistics.sums.losses import RowSum, regression_schema, summed
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Bools, Floats, Places, ReadColumn
+    from streammetrics.core.types import Array, Bools, Columns, Floats, ReadColumn
 
 _MOST = 2.0**250  # of numbers, whose inverse is the least scale
 _TAIL = 9.0  # standard deviations, beyond which it is a line
@@ -221,22 +219,14 @@ class ScaledSum(RowSum):
         small = np.where(errors * errors < NORMAL, errors, 0.0)
         return small if small.any() else None
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the numbers of rows, their squares, and what is left out of them."""
-        super().update(*columns, weight=weight)
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the sums of the numbers of rows, with what is left out of them."""
+        fields = super().lift(columns, weight, group)
         small = self._left_out(*columns)
         if small is not None:
-            self.total += ExactSum.product(small, small, weight)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the sums of each group."""
-        fields: dict[str, Any] = super().by_group(group, columns, weight)
-        small = self._left_out(*columns)
-        if small is not None:
-            squares = ExactSum.grouped(group.index, group.size, small, weight, times=small)
-            fields["total"] += squares
+            fields["total"] += summed(small, weight, group, small)
         return fields
 
     def check_fields(self) -> None:
@@ -285,20 +275,15 @@ class BinnedShares(Statistic):
         """Values of a distribution function."""
         return Schema((Numbers("pit", low=0.0, high=1.0),), self.nan_policy)
 
-    def update(self, pit: Floats, *, weight: Floats | None) -> None:
-        """Count the values."""
-        self.bins += WeightedCount.at_places(self._bin(pit), self.n_bins, weight)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the bins of each group."""
-        size = group.size * self.n_bins
-        at = group.index * self.n_bins + self._bin(*columns)
-        bins = WeightedCount.at_places(at, size, weight)
-        return {"bins": bins.shaped((group.size, self.n_bins))}
-
-    def _bin(self, pit: Floats) -> Places:
-        """Return the bin of each value."""
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return how much there is in each bin."""
         edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
-        return edges.searchsorted(pit, side="right")
+        pit: Floats = columns[0]
+        places = edges.searchsorted(pit, side="right")
+        if group is None:
+            return {"bins": WeightedCount.at_places(places, self.n_bins, weight)}
+        places += group.index * self.n_bins
+        bins = WeightedCount.at_places(places, group.size * self.n_bins, weight)
+        return {"bins": bins.shaped((group.size, self.n_bins))}

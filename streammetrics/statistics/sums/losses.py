@@ -1,4 +1,4 @@
-"""Exact sums over rows: moments, and sums of one row's loss."""
+"""Exact sums over rows: moments, losses and their means, and what limits need beside them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,139 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import starmap
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import combinations, starmap
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum, are_finite
+from streammetrics.core import elementary
+from streammetrics.core.arithmetic.exact import LARGEST, ExactSum, are_finite, quotient, root
+from streammetrics.core.columns.computed import (
+    RowFormula,  # noqa: TC001 - needed at run time by type hints
+)
 from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.columns.schema import Condition, Schema, reject_present
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.sums import NamedSums, each_plus
+from streammetrics.core.fields.sums import NamedSums, SquaredWeight, SquareWeighted, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
+from streammetrics.core.floating import quiet
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.sums.formulas import LOSSES, LossName, parts_of
-from streammetrics.statistics.sums.means import mean_of
+from streammetrics.statistics.sums.formulas import (
+    LOSSES,
+    LossName,
+    parts_of,
+    product_and_error,
+    squared_losses,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.types import Bools, Floats
 
     Extent = tuple[float, float]
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Columns, ReadColumn
+
+_FAR = 2.0**400  # products of numbers below this, and above its inverse, are split without error
+_OFF = 2.0**-48  # more than a few dozen roundings are off
+_TINY = 2.0**-100  # more than what a pair of floats lacks of a number
+
+
+def mean_of(total: ExactSum, rows: WeightedCount) -> float:
+    """Return a sum over the weight of its rows as the nearest float; ``nan`` without rows.
+
+    Of the sums of groups (m,) an array of them, which only readouts over groups see.
+    """
+    if total.shape == ():
+        return quotient(*ratio) if (ratio := _ratio(total, rows)) else math.nan
+    means = _quotient(total, rows.exact())
+    return means.rounded(lambda group: mean_of(total[group], rows.at(group)))  # type: ignore[return-value]  # of groups
+
+
+def root_mean_of(total: ExactSum, rows: WeightedCount) -> float:
+    """Return the root of the mean likewise."""
+    if total.shape == ():
+        return root(Fraction(*ratio)) if (ratio := _ratio(total, rows)) else math.nan
+    roots = _quotient(total, rows.exact()).root()
+    return roots.rounded(lambda group: root_mean_of(total[group], rows.at(group)))  # type: ignore[return-value]  # of groups
+
+
+def ratio_of(above: ExactSum, below: ExactSum) -> float:
+    """Return the quotient of two sums of numbers of one sign likewise; ``nan`` if `below` is 0."""
+    if above.shape == ():
+        (x, x_unit), (y, y_unit) = above.integers(), below.integers()
+        unit = x_unit - y_unit
+        return quotient(x << max(unit, 0), y << max(-unit, 0)) if y else math.nan
+    ratios = _quotient(above, below)
+    return ratios.rounded(lambda group: ratio_of(above[group], below[group]))  # type: ignore[return-value]  # of groups
+
+
+def _ratio(total: ExactSum, rows: WeightedCount) -> tuple[int, int] | None:
+    """Return one sum over its weight as two integers, ``None`` without rows."""
+    integer, exponent = total.integers()
+    weight, parts = rows.ratio()
+    above, below = integer * parts << max(exponent, 0), weight << max(-exponent, 0)
+    return (above, below) if weight else None
+
+
+class _Near(NamedTuple):
+    """Numbers of groups, each within `error` of ``head + tail`` where it is `known`.
+
+    The `head` of those that are `plain` is the nearest float.
+    """
+
+    head: Floats
+    tail: Floats
+    error: Floats
+    known: Bools
+    plain: Bools
+
+    @quiet
+    def rounded(self, exact: Callable[[int], float]) -> Floats:
+        """Return the nearest floats; `exact` gives those of groups that may be either of two."""
+        values = np.where(self.plain, self.head, self.head + (self.tail - self.error))
+        sure = self.plain | (values == self.head + (self.tail + self.error))
+        for group in np.flatnonzero(~(sure & self.known)).tolist():
+            values[group] = exact(group)
+        return values
+
+    @quiet
+    def root(self) -> _Near:
+        """Return the square roots."""
+        head = np.sqrt(self.head)
+        square, lost = product_and_error(head, head)
+        left = ((self.head - square) - lost) + self.tail
+        below = np.where(head == 0, 1.0, head)
+        error = (np.abs(left) * _OFF + self.error) / below + head * _TINY
+        return _Near(head, left / (2 * below), error, self.known, np.zeros_like(self.plain))
+
+
+@quiet
+def _quotient(total: ExactSum, rows: ExactSum) -> _Near:
+    (above, low, fits), (below, less, has_rows) = _pair(total), _pair(rows)
+    head = above / below
+    product, lost = product_and_error(head, below)
+    rest, more = (above - product) - lost, head * less
+    tail = (rest + (low - more)) / below
+    error = (np.abs(rest) + np.abs(low) + np.abs(more)) / below * _OFF + np.abs(head) * _TINY
+    plain = (np.frexp(below)[0] == 0.5) & (less == 0)  # a power of two: dividing rounds nothing
+    return _Near(head, tail, error, fits & has_rows & (below > 0), plain)
+
+
+def _pair(sums: ExactSum) -> tuple[Floats, Floats, Bools]:
+    """Return each sum as the nearest float and what it lacks, and which are 0 or in range."""
+    near = np.asarray(sums.to_float())
+    size = np.abs(near)
+    fits = (size < _FAR) & (size > 1 / _FAR)
+    head = np.where(fits, near, 0.0)
+    tail = sums - ExactSum.grouped(np.arange(head.size), head.size, head)
+    return head, np.asarray(tail.to_float()), fits | ~sums.digits.any(axis=1)
 
 
 TRUE, PRED = "y_true", "y_pred"
@@ -45,6 +152,8 @@ class FiniteTerms(Condition):
     It is checked with the batch, since rows may wait before a statistic computes their terms.
     """
 
+    complaint: ClassVar[str]  # what to say of rows whose term overflows
+
     @abstractmethod
     def fits(self, true: Extent, pred: Extent) -> bool:
         """Whether no term can overflow, by the smallest and the largest of both columns."""
@@ -52,10 +161,6 @@ class FiniteTerms(Condition):
     @abstractmethod
     def terms(self, true: Floats, pred: Floats) -> Floats:
         """Return the terms, not finite where one overflows."""
-
-    @abstractmethod
-    def complaint(self) -> str:
-        """Return what to say of rows whose term overflows."""
 
     def holds(self, batch: Batch) -> bool:
         """Whether the extents of both columns tell that every term is finite."""
@@ -76,16 +181,16 @@ class FiniteTerms(Condition):
         true, pred = _table(true), _table(pred)
         with np.errstate(all="ignore"):
             wrong = np.logical_not(np.isfinite(self.terms(true, pred)).all(axis=1))
-        if missing is not None:
-            wrong &= ~missing
-        if wrong.any():
-            titles = f"{batch.title(TRUE)} and {batch.title(PRED)}"
-            reject(titles, self.complaint(), wrong, np.stack([true, pred], axis=1))
+        titles = f"{batch.title(TRUE)} and {batch.title(PRED)}"
+        shown = np.stack([true, pred], axis=1)
+        reject_present(titles, self.complaint, wrong, missing, shown)
 
 
 @dataclass(frozen=True)
 class FiniteDifference(FiniteTerms):
     """Refuses rows where ``y_true - y_pred`` overflows."""
+
+    complaint = "differ by more than float64 can hold"
 
     def fits(self, true: Extent, pred: Extent) -> bool:
         """Whether the largest difference is finite."""
@@ -94,10 +199,6 @@ class FiniteDifference(FiniteTerms):
     def terms(self, true: Floats, pred: Floats) -> Floats:
         """Return the differences."""
         return true - pred
-
-    def complaint(self) -> str:
-        """Say that the difference overflows."""
-        return "differ by more than float64 can hold"
 
 
 def _table(values: Floats) -> Floats:
@@ -147,33 +248,16 @@ class ExactSums(Statistic):
     def names(self) -> tuple[str, ...]:
         """The names of the sums."""
 
-    @abstractmethod
-    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
-        """Return the sums of rows: columns are (n,) for one output, else (n, d)."""
+    @staticmethod
+    def fields_of(
+        columns: Columns, rows: WeightedCount, sums: dict[str, ExactSum]
+    ) -> dict[str, Any]:
+        """Return the fields of rows, of which these are the weight and the sums.
 
-    def update(self, *columns: Floats, weight: Floats | None) -> None:
-        """Add the sums of the rows."""
-        rows = WeightedCount.of_rows(len(columns[0]), weight)
-        self.add(columns, rows, self.lift(columns, weight))
-
-    def add(
-        self, columns: tuple[Floats, ...], rows: WeightedCount, sums: dict[str, ExactSum]
-    ) -> None:
-        """Add rows, of which these are the sums, and what they weigh."""
-        self.weight += rows
-        self.sums = each_plus(self.sums, sums)
-        self.width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
-
-    def fields_by_group(
-        self,
-        group: GroupCodes,
-        columns: tuple[Floats, ...],
-        sums: dict[str, ExactSum],
-        weight: Array | None,
-    ) -> dict[str, object]:
-        """Return the fields of rows, of which these are the sums of each group."""
+        Columns are (n,) for one output, else (n, d).
+        """
         width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
-        return {"width": width, "weight": WeightedCount.by_group(group, weight), "sums": sums}
+        return {"width": width, "weight": rows, "sums": sums}
 
     def check_fields(self) -> None:
         """Check that there are sums of as many outputs, and rows, or neither."""
@@ -230,9 +314,18 @@ def has_long(columns: tuple[object, ...]) -> bool:
     return any(isinstance(column, LongNumbers) for column in columns)
 
 
-def as_outputs(columns: tuple[Floats, ...]) -> list[Floats]:
+def as_outputs(columns: Columns) -> Columns:
     """Return columns as (n,) where there is one output."""
-    return [column.reshape(-1) if column.shape[1:] == (1,) else column for column in columns]
+    return tuple([c.reshape(-1) if c.shape[1:] == (1,) else c for c in columns])
+
+
+def summed(
+    x: ReadColumn, weight: Array | None, group: GroupCodes | None, times: Floats | None = None
+) -> ExactSum:
+    """Return the sums of numbers (n, ...) times others and the weights, or those of each group."""
+    if group is None:
+        return ExactSum.product(x, times, weight)
+    return ExactSum.grouped(group.index, group.size, x, weight, times=times)
 
 
 class Moments(ExactSums):
@@ -266,28 +359,19 @@ class Moments(ExactSums):
         """The letters of the columns, then those of the products: ``y p yy yp pp``."""
         return _names(self.letters, self.order)
 
-    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any] | None:
         """Return the sums of columns and products."""
-        by_letter = dict(zip(self.letters, columns, strict=False))
-        sums = {}
-        for name in self.names:
-            y = by_letter[name[1]] if len(name) > 1 else None
-            sums[name] = ExactSum.product(by_letter[name[0]], y, weight)
-        return sums
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object] | None:
-        """Return the sums of each group."""
-        if has_long(columns):
+        if group is not None and has_long(columns):
             return None
-        by_letter = dict(zip(self.letters, as_outputs(columns), strict=False))
-        sums = {}
+        columns = columns if group is None else as_outputs(columns)
+        by_letter, sums = dict(zip(self.letters, columns, strict=False)), {}
         for name in self.names:
-            first, *second = (by_letter[letter] for letter in name)
-            times = second[0] if second else None
-            sums[name] = ExactSum.grouped(group.index, group.size, first, weight, times=times)
-        return self.fields_by_group(group, columns, sums, weight)
+            times = by_letter[name[1]] if len(name) > 1 else None
+            sums[name] = summed(by_letter[name[0]], weight, group, times)
+        rows = WeightedCount.of_rows(len(columns[0]), weight, group)
+        return self.fields_of(columns, rows, sums)
 
     def check_fields(self) -> None:
         """Check as well that means are finite, no variance negative, no |correlation| above 1."""
@@ -339,6 +423,8 @@ _ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow 
 class FiniteLoss(FiniteTerms):
     """Refuses rows whose loss overflows."""
 
+    complaint = "have a loss beyond float64"
+
     loss: str = ""
     parameter: float = 0.0
 
@@ -355,10 +441,6 @@ class FiniteLoss(FiniteTerms):
         """Return the losses, or the roots of which they are summed as squares."""
         loss = LOSSES[self.loss]
         return nearest((loss.rough_root or loss.terms)(true, pred, self.parameter))
-
-    def complaint(self) -> str:
-        """Say that the loss overflows."""
-        return "have a loss beyond float64"
 
 
 def _corners(low: float, high: float) -> list[float]:
@@ -409,10 +491,6 @@ class LossSum(ExactSums):
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
-    def update(self, *columns: object, weight: Floats | None) -> None:
-        """Add the losses of the rows."""
-        LossSum.update_among(self, (self,), {}, columns, weight)
-
     def update_among(
         self,
         peers: Sequence[Statistic],
@@ -421,6 +499,29 @@ class LossSum(ExactSums):
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""
+        self.add_lifted(self._lift_among(peers, found, columns, weight))
+
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any] | None:
+        """Return the losses of rows; ``None`` where one of a group takes more than a float64."""
+        if group is None:
+            return self._lift_among((self,), {}, columns, weight)
+        if LOSSES[self.loss].long or has_long(columns):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                return self.lift_whole(as_outputs(columns), weight, group)
+        except FloatingPointError:  # of a square or a power
+            return None
+
+    def _lift_among(
+        self,
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
+        columns: Columns,
+        weight: Array | None,
+    ) -> dict[str, Any]:
         loss = LOSSES[self.loss]
         if not have_weights(weight) and not loss.long:
             of = terms, parameter = loss.root or loss.terms, self.parameter
@@ -429,60 +530,38 @@ class LossSum(ExactSums):
                 try:
                     found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
                 except FloatingPointError:  # of a power
-                    self.add_whole(columns, weight)
-                    return
+                    return self.lift_whole(columns, weight)
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
-                self.add_powers(columns, WeightedCount.of_rows(len(columns[0]), weight), sums)
-                return
-        self.add_whole(columns, weight)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object] | None:
-        """Return the losses of each group; ``None`` where one takes more than a float64."""
-        if LOSSES[self.loss].long or has_long(columns):
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                terms: Floats = self.terms(*as_outputs(columns))
-        except FloatingPointError:  # of a square or a power
-            return None
-        return self.terms_by_group(group, terms, weight)
-
-    def terms_by_group(
-        self, group: GroupCodes, terms: Floats, weight: Array | None
-    ) -> dict[str, Any]:
-        """Return what rows with these losses add to each group."""
-        total = ExactSum.grouped(group.index, group.size, terms, weight)
-        return self.fields_by_group(group, (terms,), {"loss": total}, weight)
+                rows = WeightedCount.of_rows(len(columns[0]), weight)
+                return self.lift_powers(columns, rows, sums)
+        return self.lift_whole(columns, weight)
 
     @cached_property
     def exponents(self) -> tuple[int, ...]:
         """Which powers are summed of the terms, or of those that these are the squares of."""
         return (2,) if LOSSES[self.loss].root else (1,)
 
-    def add_powers(
+    def lift_powers(
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
-    ) -> None:
-        """Add rows of weight one, of which these are the sums of powers."""
-        self.add(columns, rows, {"loss": sums[self.exponents[0]]})
+    ) -> dict[str, Any]:
+        """Return the fields of rows of weight one, of which these are the sums of powers."""
+        return self.fields_of(columns, rows, {"loss": sums[self.exponents[0]]})
 
-    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
-        """Add rows that have weights, or squares or powers beyond the normal floats."""
-        rows = WeightedCount.of_rows(len(columns[0]), weight)
-        self.add(columns, rows, self.lift(columns, weight))
-
-    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
-        """Return the sum of the losses of rows."""
-        if LOSSES[self.loss].long:
-            return {"loss": ExactSum.of(self.terms(*columns), weight)}
-        try:
-            return {"loss": ExactSum.of_terms(self.terms, columns, weight)}
-        except FloatingPointError:  # of a square or a power
-            rounded, roots = parts_of(self.loss, self.parameter, *columns)
-            total = ExactSum.of(rounded, weight) + ExactSum.product(roots, roots, weight)
-            return {"loss": total}
+    def lift_whole(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the fields of rows with weights, of groups, or beyond the normal floats."""
+        rows = WeightedCount.of_rows(len(columns[0]), weight, group)
+        if group is not None or LOSSES[self.loss].long:
+            total = summed(self.terms(*columns), weight, group)
+        else:
+            try:
+                total = ExactSum.of_terms(self.terms, columns, weight)
+            except FloatingPointError:  # of a square or a power
+                rounded, roots = parts_of(self.loss, self.parameter, *columns)
+                total = ExactSum.of(rounded, weight) + ExactSum.product(roots, roots, weight)
+        return self.fields_of(columns, rows, {"loss": total})
 
 
 def _powers_read(of: tuple[Callable[..., Floats], float], peers: Sequence[Statistic]) -> set[int]:
@@ -495,3 +574,250 @@ def _powers_read(of: tuple[Callable[..., Floats], float], peers: Sequence[Statis
             if terms is (loss.root or loss.terms):
                 powers.update(peer.exponents)
     return powers
+
+
+Powers = dict[str, ExactSum]
+
+
+class SpreadSums(NamedTuple):
+    """What numbers x of rows of weight w add: Σ w x, their powers, Σ w and Σ w²."""
+
+    total: ExactSum
+    powers: Powers
+    rows: WeightedCount
+    squared: WeightedCount
+
+    @property
+    def spread(self) -> dict[str, Any]:
+        """The fields of `Spreading`."""
+        return {"powers": self.powers, "squared_weight": self.squared}
+
+
+class Spreading:
+    """What is added to a statistic of sums: Σ w² x², Σ w² x and Σ w² of the numbers that it sums.
+
+    They are exact, once x² is rounded as float64. The first two are of a shape ``()``, or ``(d,)``
+    for d outputs.
+    """
+
+    powers = SquareWeighted(lambda _: ("squares", "values"))
+    squared_weight = SquaredWeight()
+
+    def check_fields(self) -> None:
+        """Check as well that the squares are those of as many outputs."""
+        super().check_fields()  # type: ignore[misc]  # of the statistic
+        width, shapes = getattr(self, "width", 1), {total.shape for total in self.powers.values()}
+        seen = bool(self.squared_weight)
+        if seen != bool(shapes) or (seen and shapes != {() if width == 1 else (width,)}):
+            raise StateFormatError(f"there are no sums of squares of {width} outputs")
+        if seen and self.powers["squares"].any_negative:
+            raise StateFormatError("sums of squares are negative")
+
+
+class LossSpread(Spreading, LossSum):
+    """The sum of a loss, and of its squares."""
+
+    @cached_property
+    def exponents(self) -> tuple[int, ...]:
+        """Those of the losses, and of their squares."""
+        (power,) = super().exponents
+        return power, 2 * power
+
+    def lift_powers(
+        self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
+    ) -> dict[str, Any]:
+        """Return the fields of rows of weight one, of which these are the sums of powers."""
+        power, squared = self.exponents
+        fields = super().lift_powers(columns, rows, sums)
+        fields["powers"] = {"values": sums[power], "squares": sums[squared]}
+        fields["squared_weight"] = rows
+        return fields
+
+    def lift_whole(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the fields of rows with weights, of groups, or beyond the normal floats."""
+        try:
+            sums = sums_of(self.terms, columns, weight, group)
+        except FloatingPointError:  # of a square
+            if group is not None:
+                raise
+            clipped = sums_of(self._clipped, columns, weight)
+            return super().lift_whole(columns, weight) | clipped.spread
+        return self.fields_of(columns, sums.rows, {"loss": sums.total}) | sums.spread
+
+    def _clipped(self, y: Floats, p: Floats) -> Floats:
+        with np.errstate(over="ignore", under="ignore"):
+            return np.minimum(squared_losses(self.loss, y, p), LARGEST)
+
+
+class MomentSpread(Spreading, Moments):
+    """The sum of values, or of targets and predictions, and the squares of their differences."""
+
+    in_kernels = takes_counts = True
+
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any] | None:
+        """Return the sums of the rows, and how far their numbers spread."""
+        long = has_long(columns)
+        if group is not None:
+            if long:
+                return None
+            columns = as_outputs(columns)
+        found = sums_of(self.numbers, columns, weight, group)
+        if self.names == ("x",) and not long:  # summed once for both
+            return self.fields_of(columns, found.rows, {"x": found.total}) | found.spread
+        return (super().lift(columns, weight, group) or {}) | found.spread
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return the values, or predictions less targets."""
+        return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
+
+
+def sums_of(
+    terms: Callable[..., Floats],
+    columns: Columns,
+    weight: Floats | None,
+    group: GroupCodes | None = None,
+) -> SpreadSums:
+    """Return what ``terms(*columns)``, (n,) or (n, d), add: if there are groups, to each of them.
+
+    The terms are not one column of several.
+    """
+    if group is None and not have_weights(weight):
+        found, _, _ = ExactSum.of_powers(terms, columns, (1, 2), weight=weight)
+        rows = WeightedCount.of_rows(len(columns[0]), weight)
+        return SpreadSums(found[1], {"values": found[1], "squares": found[2]}, rows, rows)
+    numbers = terms(*columns)
+    numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
+    rows = WeightedCount.of_rows(len(numbers), weight, group)
+    if group is not None and weight is None:
+        if numbers.ndim == 1:
+            total, squares = ExactSum.grouped_squares(group.index, group.size, numbers)
+        else:
+            total, squares = (summed(x, None, group) for x in (numbers, squares_of(numbers)))
+        return SpreadSums(total, {"values": total, "squares": squares}, rows, rows)
+    assert weight is not None
+    twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
+    powers = {
+        "values": summed(numbers, weight, group, twice),
+        "squares": summed(squares_of(nearest(numbers)), weight, group, twice),
+    }
+    squared = WeightedCount.of_weights(summed(weight, weight, group))
+    return SpreadSums(summed(numbers, weight, group), powers, rows, squared)
+
+
+def squares_of(numbers: Floats) -> Floats:
+    """Return squares as float64, none of them infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = numbers * numbers
+    return np.minimum(squares, LARGEST, out=squares)
+
+
+class RowSum(Spreading, Statistic):
+    """The exact sum of a number of each row, rounded row by row, of its squares and of weights.
+
+    `numbers` says which it is; it must not depend on other rows, and be finite for all rows that
+    the schema takes.
+    """
+
+    takes_counts = True
+
+    total = Sum()
+    rows = Weight()
+
+    @abstractmethod
+    def numbers(self, *columns: object) -> Floats:
+        """Return the number of each row, (n,)."""
+
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the sums of the numbers of rows, and of their squares."""
+        found = sums_of(self.numbers, columns, weight, group)
+        return {"total": found.total, "rows": found.rows, **found.spread}
+
+    def check_fields(self) -> None:
+        """Check that there is no sum without rows."""
+        super().check_fields()
+        if bool(self.rows) != bool(self.squared_weight) or (
+            self.total.digits.any() and not self.rows
+        ):
+            raise StateFormatError("the sums are not those of any rows")
+
+    def exact_mean(self) -> Fraction | None:
+        """Return the mean, ``None`` without rows."""
+        rows = self.rows.fraction()
+        return self.total.fraction() / rows if rows else None
+
+
+class FormulaSum(RowSum):
+    """The exact sums of the numbers that a metric's formula makes of each row.
+
+    With `count` numbers x_1, x_2, ... the products x_i x_j, i < j, are summed after them: the
+    variance of a function of several means needs them.
+    """
+
+    of: RowFormula
+    read: Schema
+    count: int = 1
+
+    total = Sum(lambda of: () if of.count == 1 else (of.width,))
+
+    @property
+    def width(self) -> int:
+        """How many numbers are summed, products included."""
+        return self.count * (self.count + 1) // 2
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, of which only the numbers of the formula are read."""
+        return self.read
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return the numbers of each row, and their products."""
+        if self.count == 1:
+            numbers: Floats = columns[0].copy()
+            return numbers
+        pairs = combinations(columns, 2)
+        with np.errstate(over="ignore", under="ignore"):
+            products = [np.clip(one * other, -LARGEST, LARGEST) for one, other in pairs]
+        return np.stack([*columns, *products], axis=1)
+
+    def products(self) -> list[list[Fraction]]:
+        """Return Σ w² x_i x_j of every two numbers."""
+        values, squares = self.powers["values"], self.powers["squares"]
+        if self.count == 1:
+            return [[squares.fraction()]]
+        table = [[Fraction(0)] * self.count for _ in range(self.count)]
+        for i in range(self.count):
+            table[i][i] = squares[i].fraction()
+        for place, (i, j) in enumerate(combinations(range(self.count), 2), self.count):
+            table[i][j] = table[j][i] = values[place].fraction()
+        return table
+
+    def exact_means(self) -> list[Fraction]:
+        """Return the mean of each number; none without rows."""
+        rows = self.rows.fraction()
+        if not rows:
+            return []
+        sums = [self.total] if self.count == 1 else [self.total[i] for i in range(self.count)]
+        return [each.fraction() / rows for each in sums]
+
+
+class Popularity(RowSum):
+    """The popularity of items, or the bits of information in meeting one."""
+
+    surprise: bool = False
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Shares above 0."""
+        return Schema((Numbers("popularity", above=0.0, high=1.0),), self.nan_policy)
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return what each item has."""
+        popularity: Floats = columns[0]
+        return np.abs(elementary.log2(popularity)) if self.surprise else popularity.copy()

@@ -14,7 +14,7 @@ from streammetrics.core.columns.long import nearest
 from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.histograms import GroupedHistograms, WeighedHistograms
-from streammetrics.core.fields.plain import Extreme
+from streammetrics.core.fields.sums import Extreme
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.losses import values_schema
 
@@ -47,27 +47,23 @@ class Extremes(Statistic):
         """Values, or a target and a prediction."""
         return values_schema(self.of, self.nan_policy, long=True)
 
-    def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - see above
-        """Take the extremes of the rows."""
+    def lift(
+        self,
+        columns: tuple[Any, ...],
+        weight: Array | None,  # noqa: ARG002 - see above
+        group: GroupCodes | None = None,
+    ) -> dict[str, Any]:
+        """Return the extremes of rows; of groups the numbers, whose extremes the fields take."""
         values = self._values(*columns)
+        if group is not None:
+            values = values.reshape(group.codes.size, -1) + 0.0
+            return {"low": values, "high": values}
         if values.ndim == 1 or values.shape[1] == 1:  # a reduction of one column is vectorised
             flat = values.reshape(-1)
             low, high = np.array([flat.min()]), np.array([flat.max()])
         else:
             low, high = values.min(axis=0), values.max(axis=0)
-        cls = type(self)
-        self.low = cls.low.plus(self.low, low + 0.0)
-        self.high = cls.high.plus(self.high, high + 0.0)
-
-    def by_group(
-        self,
-        group: GroupCodes,
-        columns: tuple[Any, ...],
-        weight: Array | None,  # noqa: ARG002 - as above
-    ) -> dict[str, object]:
-        """Return the numbers of each row, whose extremes the fields take."""
-        values = self._values(*columns).reshape(group.codes.size, -1) + 0.0
-        return {"low": values, "high": values}
+        return {"low": low + 0.0, "high": high + 0.0}
 
     def _values(self, *columns: Floats) -> Floats:
         return columns[0] - columns[1] if self.of == "errors" else nearest(columns[0])

@@ -15,7 +15,7 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import SAMPLES, binary_codes
 from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.fields.weights import WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Floats, Ints, Places
+    from streammetrics.core.types import Array, Columns, Floats, Ints, Places
 
 
 _FIRST = 1 << 12  # rows from which the number of labels is guessed
@@ -154,14 +154,12 @@ class ContingencyTable(Statistic):
         sides = (Labels(name, fact=f"labels of {name}") for name in (self.row, self.column))
         return Schema(tuple(sides), self.nan_policy)
 
-    def update(self, *columns: Column, weight: Floats | None) -> None:
-        """Count the pairs of the rows."""
-        self.table = self.table.plus(_cells(columns, weight).narrowed())
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the pairs of the rows of each group."""
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the pairs of the rows."""
+        if group is None:
+            return {"table": _cells(columns, weight).narrowed()}
         return {"table": _cells(columns, weight, (group.size, group.codes))}
 
     def cells(self) -> LabelCells:

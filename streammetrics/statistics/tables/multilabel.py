@@ -11,9 +11,8 @@ from streammetrics.core.columns.labels import UNKNOWN, Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.entries import Weights
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Weights
+from streammetrics.core.fields.sums import Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, WideWeights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel

@@ -14,8 +14,7 @@ from streammetrics.core.columns.schema import ADVICE, Condition, Schema, reject,
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import added_at
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.entries import Sums, Weights
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.statistic import Statistic
 
