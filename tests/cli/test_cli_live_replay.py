@@ -114,8 +114,11 @@ def test_judgments_are_a_column_of_predictions(command, served, config, tmp_path
     files.append(put(labels, tmp_path / "labels.csv"))
     result = command("live", "replay", config, files[0], "--labels", files[1])
     assert result.code == 0, result.err
-    label = dict(zip(*(labels[name].to_pylist() for name in ("id", "label")), strict=True))
-    known = [label.get(name) for name in predictions["id"].to_pylist()]
+    told = {row["id"]: (row["label_time"], row["label"]) for row in labels.to_pylist()}
+    known = [None] * 900
+    for place, row in enumerate(predictions.to_pylist()):
+        when, label = told.get(row["id"], (np.inf, None))
+        known[place] = label if when - row["time"] <= 86_400 else None  # others are too late
     expected = sm.Estimated({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}, proxy="judge")
     expected.update(y_true=known, y_score=predictions["score"].to_numpy(), judge=judge)
     with settings(config).live() as live:
