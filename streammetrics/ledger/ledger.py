@@ -9,8 +9,6 @@ from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.mergeable import M_co, Mergeable, Stateful
 from streammetrics.core.registry import registered_name
-from streammetrics.ledger.form import read, written
-from streammetrics.ledger.names import as_attempt, as_id, as_ids, listed
 from streammetrics.ledger.shards import (
     Known,
     SealedShards,
@@ -19,17 +17,27 @@ from streammetrics.ledger.shards import (
     digest,
     known_to_both,
     later,
+    read,
     shown,
     total,
+    written,
 )
-from streammetrics.ledger.table import CONTRADICTED, SEALED, Shard
+from streammetrics.ledger.table import (
+    CONTRADICTED,
+    SEALED,
+    Shard,
+    as_attempt,
+    as_id,
+    as_ids,
+    listed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from streammetrics.core.mergeable import Description
     from streammetrics.core.types import Arrays, V_co
-    from streammetrics.ledger.names import ShardId
+    from streammetrics.ledger.table import ShardId
 
 __all__ = ["Ledger"]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
+import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.errors import (
     EstimateWarning,
@@ -24,13 +28,14 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.feeding.plan import described, filled
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import merge
 from streammetrics.core.results.values import Interval, plain
+from streammetrics.core.state import arrays as state_arrays
 from streammetrics.core.statistic import Statistic
 from streammetrics.metrics.sampled import SampleMetric
-from streammetrics.testing.forged import forged_states
 from streammetrics.testing.laws import (
     LAWS,
     BrokenLawError,
@@ -51,12 +56,12 @@ from streammetrics.testing.laws import (
     taken,
     true,
 )
-from streammetrics.testing.processes import seen_elsewhere, seen_or_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Array, Arrays
 
 _THREADS = 4
 # Numbers that a metric has to accept or reject with an error, each among ordinary ones.
@@ -726,6 +731,102 @@ def _of_reading(metric: Metric, where: str) -> Iterator[Finding]:
         computed(metric)
     except Exception as error:
         yield "hostile values", f"compute() with {where} raises {said(error)}"
+
+
+# ---- forged states ----
+
+
+def forged_states(metric: Metric) -> Iterator[tuple[str, Exception]]:
+    """Yield the forgeries that raise another error than a refusal, when they are read."""
+    plan = metric._plan
+    told, arrays = described(metric._accumulator.flush())
+    rows = tuple(map(tuple, told))
+    for what, forged in _forgeries(arrays):
+        try:
+            state = filled(plan, rows, forged)
+            if not state_arrays.same(described(state)[1], forged):
+                continue  # from_bytes refuses what is written otherwise
+            twin = metric._over(Accumulator(plan, state))
+            with warnings.catch_warnings(action="ignore"):
+                twin.compute(), twin.bounds(), twin.exact
+                twin.copy().merge(metric)
+        except StreamMetricsError:
+            continue
+        except Exception as error:
+            yield what, error
+
+
+def _forgeries(arrays: Arrays) -> Iterator[tuple[str, dict[str, Array]]]:
+    for name, array in arrays.items():
+        short = name.partition("/")[2]
+        yield f"a state without {short}", {k: a for k, a in arrays.items() if k != name}
+        for what, other in _changed(array):
+            yield f"{short} {what}", {**arrays, name: other}
+    yield "an array of no field", {**arrays, "0/what is this": np.zeros(1)}
+
+
+def _changed(array: Array) -> Iterator[tuple[str, Any]]:
+    """Yield an array changed in one way each."""
+    kind = array.dtype.kind
+    yield "in one more dimension", array[None]
+    if array.ndim and len(array):
+        yield "without rows", array[:0]
+        yield "without its last item", array[:-1]
+        yield "twice", np.concatenate([array, array])
+        yield "in reverse", array[::-1].copy()
+    yield "of another type", array.astype(np.float32 if kind == "f" else np.float64)
+    if not array.size:
+        return
+    first = array.copy()
+    for number in {"f": (np.nan, np.inf, -1.0, 0.0)}.get(kind, (-1, 0, 1 << 62)):
+        if kind in "if" and (kind == "f" or abs(number) <= np.iinfo(array.dtype).max):
+            first.reshape(-1)[0] = number
+            yield f"with {number} in it", first.copy()
+
+
+# ---- a new process ----
+
+
+_CODE = "from streammetrics.testing.behaviour import answer; answer()"
+_SECONDS = 120
+
+
+def seen_elsewhere(metric: Metric, batches: Sequence[dict[str, Any]]) -> list[BytesAndValue]:
+    """Return what a new process makes of each batch; nothing if it cannot import the metric.
+
+    It cannot import what a script, a notebook or a function defines.
+    """
+    if type(metric).__module__ == "__main__":
+        return []
+    own = os.environ.get("PYTHONHASHSEED")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+        "PYTHONHASHSEED": "2" if own == "1" else "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _CODE],
+        input=pickle.dumps((metric.copy(), batches)),
+        capture_output=True,
+        env=environment,
+        timeout=_SECONDS,
+        check=False,
+    )
+    return pickle.loads(done.stdout) if done.returncode == 0 else []
+
+
+def answer() -> None:
+    """Answer `seen_elsewhere`: read a metric and batches, write what each makes."""
+    metric, batches = pickle.load(sys.stdin.buffer)
+    pickle.dump([seen_or_refused(metric, batch) for batch in batches], sys.stdout.buffer)
+
+
+def seen_or_refused(metric: Metric, batch: dict[str, Any]) -> BytesAndValue:
+    """Return what a batch makes of a metric: its bytes and value, or an error's text."""
+    try:
+        return seen(fed(metric, [batch]))
+    except StreamMetricsError as error:
+        return BytesAndValue(b"", str(error))
 
 
 def numbers_in(value: object) -> Iterator[Any]:

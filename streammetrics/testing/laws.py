@@ -36,8 +36,7 @@ from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
-from streammetrics.testing.groups import broken_groups
-from streammetrics.testing.states import broken_states
+from streammetrics.testing.states import broken_groups, broken_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
