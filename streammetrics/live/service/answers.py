@@ -231,8 +231,7 @@ def estimated(queries: Queries, view: PageView) -> Document:
 
 
 def _estimated(queries: Queries, view: PageView) -> dict[str, Document | None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         found = queries.estimated(view.window, level=LEVEL)
     named = found if isinstance(found, dict) else {ALONE: found}
     return {name: each and _estimate(each) for name, each in named.items()}
