@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
-from streammetrics.slices import keyed as groups
+from streammetrics.slices import keyed
 from streammetrics.slices.table import named
 from streammetrics.statistics.grouped.keys import parts_of_each
 
@@ -167,7 +167,7 @@ def test_many_look_ups_read_the_keys_once(monkeypatch):
     slices = sm.Slices(ACC, by=[["k"], ["k", "half"]]).update(rows)
     read = []
     monkeypatch.setattr(
-        groups, "parts_of_each", lambda texts: read.extend(texts) or parts_of_each(texts)
+        keyed, "parts_of_each", lambda texts: read.extend(texts) or parts_of_each(texts)
     )
     found = [slices[{"k": key}].n_rows for key in range(300)]
     assert (found, slices[{}].n_rows) == ([1] * 300, 300)

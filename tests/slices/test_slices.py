@@ -15,7 +15,7 @@ import pytest
 from fuzz.forging import forged
 
 import streammetrics as sm
-from streammetrics.slices import bins as reading
+from streammetrics.slices import bins
 from streammetrics.testing import laws
 
 
@@ -90,8 +90,8 @@ def test_each_slice_is_a_set_of_its_rows(overflow):
 
 
 def test_only_days_that_occur_are_spelt_out(monkeypatch):
-    asked, day_of = [], reading.day_of
-    monkeypatch.setattr(reading, "day_of", lambda day: asked.append(day) or day_of(day))
+    asked, day_of = [], bins.day_of
+    monkeypatch.setattr(bins, "day_of", lambda day: asked.append(day) or day_of(day))
     days = [datetime.date(2026, 11, 22), datetime.date(1970, 1, 1), datetime.date(2026, 11, 22)]
     slices = sm.Slices(sm.MetricSet({"n": sm.Count()}), by="day").update(values=[1, 2, 3], day=days)
     assert slices.compute().to_dict()["day"] == ["1970-01-01", "2026-11-22"]
