@@ -506,9 +506,13 @@ def test_powers_are_squares_of_squares_rounded_and_cut(scale, powers):
     assert all(wide[power] == ExactSum.row_of([found[power]] * 2) for power in powers)
 
 
-@pytest.mark.parametrize("power", [480, 486, 487, 500, 511, 512, 700, 1023])
-def test_squares_of_large_numbers_alone_are_summed_by_group(power):
-    values = 1.5 * 2.0 ** np.array([power, power, -power, power][: 2 if power > 500 else 4])
+SMALL = [-1074, -1022, -700, -538, -531, -512, -511, -460, -330]
+
+
+@pytest.mark.parametrize("power", [480, 486, 487, 500, 511, 512, 700, 1023, *SMALL])
+def test_squares_of_numbers_of_one_magnitude_are_summed_by_group(power):
+    apart = [power, power, -power, power][: 2 if abs(power) > 500 else 4]
+    values = np.ldexp(1.5, power if power < 0 else apart) * np.ones(len(apart))
     index = np.arange(values.size) % 2
     sums, squares = ExactSum.grouped_squares(index, 2, values)
     for group in range(2):

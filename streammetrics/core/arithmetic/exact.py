@@ -329,8 +329,9 @@ class ExactSum:
             return cls.grouped(index, size, values), cls.grouped(index, size, values)
         least, most = _extent(values)
         # Of the smallest number, 2**(least + 52) or more, the square may be rounded to 0, or be cut
-        # to 2**1023.
-        ends = (least, most), (min(max(2 * least + 52, -1074), 970), min(2 * most, 1024))
+        # to 2**1023. Squares below 2**-1022 have the exponent of that.
+        lowest, highest = min(max(2 * least + 52, -1074), 970), min(max(2 * most, -1021), 1024)
+        ends = (least, most), (lowest, highest)
         tables: list[tuple[Digits, int]] = []
         for lowest, highest in ends:
             low = (lowest - 53) // 32 * 32
