@@ -174,6 +174,22 @@ def test_forms_hold_what_fresh_statistics_do(metrics, rows, weighted):
     assert bytes_of(groups.state(np.arange(1, 6))) == of(metric, taken(table, table[KEY] > 0))
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-160, 1e-140, 1e-100, 1e-78, 1e160, 1e300])
+@pytest.mark.parametrize("metric", [sm.MAE(), sm.MSE(), sm.RMSE(), sm.BrierScore(), sm.Mean()])
+def test_groups_whose_values_are_all_tiny_or_all_huge(metric, size):
+    values = np.array([size, size, 3 * size])
+    rows = {
+        "y_true": np.zeros(3, int) if isinstance(metric, sm.BrierScore) else values,
+        "y_pred": np.zeros(3),
+        "y_score": np.minimum(values, 1.0),
+        "values": values,
+    }
+    rows = {name: rows[name] for name in metric.inputs} | {KEY: np.array([0, 1, 1])}
+    groups = Groups.of(plan_of(metric), fed(metric, rows).flush())
+    for key in range(2):
+        assert bytes_of(groups.state(np.array([key]))) == of(metric, taken(rows, rows[KEY] == key))
+
+
 def _states(groups):
     return [groups.state(np.array([place])) for place in range(len(groups))]
 
