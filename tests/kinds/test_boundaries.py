@@ -143,7 +143,7 @@ ROW = {
 }
 
 
-@pytest.mark.parametrize("name", some(MADE, every=2))
+@pytest.mark.parametrize("name", some(MADE, every=4))
 def test_memory_of_many_single_rows_is_bounded(name):
     metric, row = MADE[name](), ROW[name]
     metric.update(**row).to_bytes()
