@@ -49,8 +49,7 @@ class MatchRows(Field):
     def take(self, batch: Batch) -> Taken:
         """Return both players, the place of the winner, and a mask of missing players.
 
-        The place is 0 or 1, 2 for a tie, 3 for a player whose name is the word for a tie, and 4 for
-        anything else.
+        The place is 0 or 1, 2 for a tie, and 3 for anything else.
         """
         sides = [id_column(batch, name) for name in ("a", "b")]
         kinds = [id_kind(side) for side in sides]
@@ -63,11 +62,11 @@ class MatchRows(Field):
         none = np.zeros(len(winner.values), np.bool_)
         unknown = none if unknown is None else unknown
         won = [_equal(winner, side) & ~unknown for side in sides]
-        said = none
+        tied = unknown
         if winner.vocabulary is not None:
-            said = np.append(winner.vocabulary == self.tie, False)[winner.values] & ~unknown
-        either_way = said & (won[0] | won[1])
-        place = np.select([either_way, *won, unknown | said], [3, 0, 1, 2], 4)
+            said = np.append(winner.vocabulary == self.tie, False)[winner.values]
+            tied = tied | (said & ~won[0] & ~won[1])
+        place = np.select([won[0], won[1], tied], [0, 1, 2], 3)
         missing = either(sides[0].nulls, sides[1].nulls)
         return (*sides, place), missing
 
@@ -79,11 +78,7 @@ class MatchRows(Field):
         shown = values.values if values.vocabulary is None else values.vocabulary[values.values]
         advice = f"winner is a player of the row, or missing or {self.tie!r} for a tie"
         what = "did not play"
-        reject_present(title, what, place == 4, missing, shown, advice=advice)
-        other = Hint("{tie} makes another word mean a tie", tie="draw")
-        reject_present(
-            title, f"is a player called {self.tie!r}, or a tie", place == 3, missing, advice=other
-        )
+        reject_present(title, what, place == 3, missing, shown, advice=advice)
         if not self.ties:
             reject_present(title, "is a tie", place == 2, missing, advice=_TIES)
         same = _equal(first, second)
