@@ -401,16 +401,20 @@ def _budgets(case: Case[Any]) -> None:
     metric, value = case.whole, case.expected.value
     if isinstance(value, UnreadableValue) or not metric.exact:
         return
-    sizes = {name: size for name, size in metric.config.items() if name.startswith("max_")}
-    for name in [name for name, size in sizes.items() if type(size) is int]:
+    budgets = [name for name in metric.config if name.startswith("max_")]
+    for name in [name for name in budgets if type(metric.config[name]) is int]:
         for size in (2, 8, max(case.n // 2, 2)):
             try:
                 few = fed(type(metric)(**{**metric.config, name: size}), [case.rows])
             except (StreamMetricsError, ValueError):  # a budget that is not allowed
                 continue
+            bounds = few.bounds()
+            sizes = [len([*numbers_in(plain(each))]) for each in (value, *bounds)]
+            if few.exact or len(set(sizes)) > 1:  # a curve has fewer points
+                continue
             law = f"they do not hold the value of all rows where {name} is small"
-            told = f" ({size}): {shown(few.bounds())}, {shown(value)}"
-            true(few.exact or holds(few.bounds(), value), law, told, about="bounds")
+            told = f" ({size}): {shown(bounds)}, {shown(value)}"
+            true(holds(bounds, value), law, told, about="bounds")
 
 
 def _direction(case: Case[Any]) -> None:
