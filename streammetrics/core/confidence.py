@@ -88,6 +88,12 @@ class Refusal(str):
     __slots__ = ()
 
 
+class Biased(Refusal):
+    """The reason, where chance alone raises a value, so that limits by unit would miss it, too."""
+
+    __slots__ = ()
+
+
 _RULES: dict[str, Rule] = {}  # by family
 _ANYTIME: set[str] = set()  # families with a rule for intervals that hold at all times
 _METHODS: dict[str, Rule] = {}  # by name

@@ -22,7 +22,9 @@ from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.labels import as_integers, flat
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.confidence import (
+    Biased,
     ConfidenceInterval,
+    Refusal,
     check_level,
     unsure,
     without,
@@ -297,6 +299,8 @@ def limits_by_unit(
     metric: Any, whole: State, rests: Sequence[State], level: float
 ) -> ConfidenceInterval:
     """Return jackknife limits from the states of all rows and without each group of units."""
+    if isinstance(metric.family, Biased):
+        return unsure(level, metric.family)
     with warnings.catch_warnings(), own_arithmetic():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
@@ -312,6 +316,8 @@ def limits_by_unit(
 
 def limits_of_units(metric: Any, groups: Groups, whole: State, level: float) -> ConfidenceInterval:
     """Return limits from what each unit adds, on the logit for values in [0, 1]."""
+    if isinstance(metric.family, Biased):
+        return unsure(level, metric.family)
     with warnings.catch_warnings(), own_arithmetic():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         value = metric._judged(*metric._chosen(whole))[0]
@@ -332,7 +338,7 @@ def warn_few(metric: Any, found: UnitInfluence) -> None:
         )
 
 
-NO_NUMBER = "its value is not one number, nor an array of some"
+NO_NUMBER = Refusal("its value is not one number, nor an array of some")
 
 
 def _limits(
@@ -364,8 +370,8 @@ def _widened(limit: Numeric, of_end: Numeric, end: Floats) -> Numeric:
 
 def warn_unsure(name: str, interval: ConfidenceInterval, depth: int = 3) -> None:
     """Warn of limits by unit that are missing or nan."""
-    why = f": {NO_NUMBER}"
-    if interval.method != NO_NUMBER:
+    why = f": {interval.method}"
+    if not isinstance(interval.method, Refusal):
         if not np.isnan(np.asarray(interval.low, np.float64)).any():
             return
         why = f" has limits that are nan: its units do not tell how it varies ({interval.method})"
@@ -388,8 +394,8 @@ Limits = Callable[[Any, float], ConfidenceInterval]
 def _limits_or_refusal(metric: object, found: Limits, level: float) -> ConfidenceInterval:
     """Return the limits by unit of one metric; raise `NoConfidenceError` if there are none."""
     interval = found(metric, check_level(level))
-    if interval.method == NO_NUMBER:
-        raise without(metric, NO_NUMBER)
+    if isinstance(interval.method, Refusal):
+        raise without(metric, interval.method)
     warn_unsure(type(metric).__name__, interval, depth=4)
     return interval
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum, unique
 
-from streammetrics.core.confidence import Refusal
+from streammetrics.core.confidence import Biased, Refusal
 
 
 @unique
@@ -93,7 +93,7 @@ class Family(StrEnum):
 GROWS = "it grows with the rows and estimates nothing of a population; {} does"
 EXTREME = "the {} value of a sample says little of that of the population; {} near it does"
 BY = "MetricSet(..., unit={0!r}) has limits, by a jackknife of what the column {0!r} tells apart"
-APART = Refusal(
+APART = Biased(
     "two samples of one population are apart by chance alone, so that it is too large by what is "
     "not known"
 )

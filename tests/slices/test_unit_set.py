@@ -167,3 +167,17 @@ def test_degrees_of_freedom_do_not_cancel(share):
     e = [part**2 / (1 - part) for part in h]
     exact = 1 / (sum(part**2 for part in h) + sum(e) ** 2 - sum(part**2 for part in e))
     assert found == pytest.approx(float(exact), rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", [sm.CalibrationError(), sm.KSDistance(), sm.Wasserstein()])
+def test_values_that_chance_raises_have_no_limits_by_unit(metric):
+    dice = np.random.default_rng(0)
+    columns = {"y_score": "x", "values": "x", "y_true": "y", "sample": "y"}
+    columns = {name: columns[name] for name in metric.inputs}
+    rows = {"x": dice.random(200), "y": dice.integers(0, 2, 200), "u": np.arange(200) % 50}
+    suite = sm.MetricSet({"m": metric}, columns=columns, unit="u").update(rows)
+    with pytest.warns(sm.UndefinedMetricWarning, match=r"'m': .* too large by what is not known"):
+        limits = suite.confidence()["m"]
+    assert np.isnan([limits.low, limits.high]).all()
+    with pytest.raises(sm.NoConfidenceError, match="too large by what is not known"):
+        suite["m"].confidence(unit="u")

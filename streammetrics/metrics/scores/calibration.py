@@ -12,7 +12,7 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum, nearest, quotient
 from streammetrics.core.columns.scores import sigmoid
-from streammetrics.core.confidence import Refusal
+from streammetrics.core.confidence import Biased, Refusal
 from streammetrics.core.constraints import Between
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.curves import Curves, Points
@@ -259,7 +259,7 @@ class CalibrationError(ClassScoreMetric[NoAverage]):
 
     higher_is_better = False
     value_range = (0.0, 1.0)
-    family = Refusal(
+    family = Biased(
         "chance alone moves every bin off its score, so that it is too large by what is not known; "
         "CalibrationCurve has limits for each bin, and BrierScore has them"
     )
