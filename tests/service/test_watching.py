@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import warnings
 
+import numpy as np
 import pytest
 
 import streammetrics as sm
@@ -34,9 +36,9 @@ def held(monkeypatch):
     go_on.set()
 
 
-def live():
-    now = time.time() - 3000
-    return sm.Live(sm.Mean()).observe(time=[now + 10 * i for i in range(300)], values=[0.25] * 300)
+def live(value=0.25, **options):
+    times = time.time() - 3000 + 10 * np.arange(300)
+    return sm.Live(sm.Mean(), **options).observe(time=times.tolist(), values=[value] * 300)
 
 
 def firing(client):
@@ -44,6 +46,23 @@ def firing(client):
     found = [line[-3:] for line in lines if line.startswith("streammetrics_alert_firing{")]
     assert any(line.startswith("streammetrics_rows{") for line in lines)
     return found
+
+
+def test_a_worker_that_has_judged_nothing_tells_what_another_has_stored(held, tmp_path):
+    held.set()
+    judged = live().alerts([RULE])
+    held.clear()
+    with live(0.75, store=tmp_path / "live.db") as own:
+        slow = watching.Watching(own._queries, [RULE])
+        assert not slow.alerts()
+        told = json.dumps({alert.name: alert.to_dict() for alert in judged})
+        own._queries.ingest.journal.exchange(lambda _: {"judged": told})
+        (alert,) = slow.alerts()
+        assert (alert.name, alert.state) == ("low", "firing")
+        held.set()
+        until = time.monotonic() + 30
+        while slow.alerts()[0].state == "firing":  # until the rules are judged here
+            assert time.monotonic() < until
 
 
 def test_a_scrape_does_not_wait_for_rules_that_take_long(held):

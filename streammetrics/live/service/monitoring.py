@@ -117,14 +117,15 @@ class Watching:
     def __init__(self, queries: Queries, rules: Sequence[Rule]) -> None:
         self._queries, self._rules = queries, tuple(rules)
         self.unjudged = Alerts(alert_of(rule, (), rule.reach) for rule in self._rules)
-        journal = queries.ingest.journal if self._rules else None
-        texts = {} if journal is None else journal.texts()
-        self._saved = texts.get("judged", "{}")
-        self._judged = Latest(self._judge, self._restored(), "rules")
+        self._saved = "{}"
+        self._judged: Latest[Alerts | None] = Latest(self._judge, None, "rules")
 
     def alerts(self) -> Alerts:
         """Return the alerts of the current or the last evaluation; none before the first."""
-        return self._judged.get(PATIENCE) if self._rules else Alerts()
+        if not self._rules:
+            return Alerts()
+        found = self._judged.get(PATIENCE)
+        return self._restored() if found is None else found
 
     def _judge(self) -> Alerts:
         """Evaluate the rules, and write the alerts to the store if they have changed."""
@@ -138,6 +139,9 @@ class Watching:
 
     def _restored(self) -> Alerts:
         """Return the alerts that any worker stored last, for rules that have not changed."""
+        journal = self._queries.ingest.journal
+        if journal is not None:
+            self._saved = journal.texts().get("judged", "{}")
         found, saved = [], json.loads(self._saved)
         for rule in self._rules:
             with suppress(KeyError, ValueError, TypeError):
