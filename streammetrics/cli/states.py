@@ -314,9 +314,9 @@ def gate(
     """Check that a new state is not worse than a base. Exit code 1: worse, 3: undecided.
 
     Examples:
-        streammetrics gate base.state new.state --margin accuracy=0.01
+        streammetrics gate base.state new.state --margin Accuracy=0.01
         streammetrics gate base.state new.state --margin 0.02 --unpaired
-        streammetrics gate old.state new.state --margin auc=0.005 --junit gate.xml
+        streammetrics gate old.state new.state --margin ROCAUC=0.005 --junit gate.xml
     """
     outputs = outputs_of(json, None, markdown)
     outputs += [] if junit is None else [Output("--junit", junit)]

@@ -779,7 +779,7 @@ def _by_unit(
         raise IncompatibleMetricsError(
             f"units have other rows in {names[0]} ({states[0].n_rows:,}) than in {names[1]} "
             f"({states[1].n_rows:,}): {len(apart)} of {len(every)} {units_of(one)} by {kept[0]!r}; "
-            "compare them unpaired, as different ones"
+            "paired=False (--unpaired) compares them as different ones"
         )
     return (one, whole_of(one)), (other, whole_of(other))
 

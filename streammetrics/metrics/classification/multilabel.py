@@ -332,7 +332,7 @@ class HammingLoss(RowsMetric):
     def check_parameters(self) -> None:
         """Check that all labels are known."""
         super().check_parameters()
-        known = "None; LabelAccuracy(average='micro') is one less the loss of known labels"
+        known = "None; LabelAccuracy(average='micro') is 1 minus the loss of known labels"
         require(self, "ignore_index", self.ignore_index is None, known)
 
     def _of_rows(self, rows: RowCounts) -> Floats:
