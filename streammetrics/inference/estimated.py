@@ -130,7 +130,7 @@ class MetricKind(ABC):
 
 
 def _of_cells(
-    adds: tuple[Floats, Floats], amount: Floats, squares: Floats, share: float | None
+    adds: tuple[Floats, Floats], amount: Floats, squares: Floats, share: float | None, told: float
 ) -> Variances:
     """Return the variances from what a row of each cell adds by its label and by its judgment.
 
@@ -141,8 +141,6 @@ def _of_cells(
     rows = amount if share is None else share * squares
     drawn = np.maximum(squares - rows, 0.0)
     products = by_label**2, by_label * by_judgment, by_judgment**2
-    fourths = squares**3 / np.maximum(amount, 1e-300) ** 2  # Σ w⁴, if a cell's weights are alike
-    told = float(squares @ products[0]) ** 2 / max(float(fourths @ products[0] ** 2), 1e-300)
     labels, both, judgments = (float(drawn @ each) for each in products)
     return Variances(float(rows @ products[0]), labels, both, judgments, told)
 
@@ -164,7 +162,13 @@ class Tables(MetricKind):
             slopes_at(labels, cells[:, column], cells[:, 0], *slopes(side.metric))
             for column, side in enumerate(sides, 1)
         )
-        return _of_cells((by_label, by_judgment), _floats(amount), _floats(squares), share)
+        amounts, spread = _floats(amount), _floats(squares)
+        # The influence of a row, if the weights in its cell are alike.
+        each = by_label * np.divide(spread, amounts, np.zeros(len(amounts)), where=amounts > 0)
+        variances = spread * by_label**2
+        fourths = float(variances @ each**2)
+        told = float(variances.sum()) ** 2 / fourths if fourths > 0 else 0.0
+        return _of_cells((by_label, by_judgment), amounts, spread, share, told)
 
 
 def _floats(sums: ExactSum) -> Floats:
@@ -279,7 +283,7 @@ class Areas(MetricKind):
         amount = _by_both(label.p, label.n, judgment.p, both.p)
         squares = _by_both(label.p_square, label.n_square, judgment.p_square, both.p_square)
         # Influences on areas differ less, and `untold` was chosen for the number of rows.
-        return _of_cells(adds, amount, squares, share)._replace(told=metric.n_rows)
+        return _of_cells(adds, amount, squares, share, metric.n_rows)
 
 
 def _positive_by_both(columns: list[Columns]) -> Columns:

@@ -127,6 +127,22 @@ def test_equal_weights_change_nothing():
         assert tuple(limits) == pytest.approx(tuple(plain.confidence()[name]), rel=5e-3)
 
 
+@pytest.mark.parametrize("power", [-400, 400])
+def test_the_unit_of_weights_changes_nothing(power):
+    del (rows := binary())["chance"]
+    weight = np.where(np.arange(800) % 5, 1.0, 0.0)
+    plain, scaled = (
+        sm.Estimated(sm.MetricSet({"f1": sm.F1(threshold=0.5)}), proxy="judge").update(
+            **{k: rows[k] for k in ("y_true", "y_score", "judge")}, sample_weight=each
+        )
+        for each in (weight, np.ldexp(weight, power))
+    )
+    assert scaled.compute() == pytest.approx(plain.compute(), rel=1e-12)
+    limits = scaled.confidence()["f1"]
+    assert tuple(limits) == pytest.approx(tuple(plain.confidence()["f1"]), rel=1e-12)
+    assert "λ = 0.00" not in limits.method
+
+
 def test_equal_propensities_weigh_nothing():
     rows = binary()
     rows["chance"] = np.full(800, np.count_nonzero(~np.isnan(rows["y_true"])) / 800)
