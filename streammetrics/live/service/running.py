@@ -63,15 +63,12 @@ class Workers(NamedTuple):
 
     def all_ready(self) -> bool:
         """Return whether all workers are ready; one that has died is not."""
-        if self.folder is None:
-            return True
-        return sum([_is_running(int(path.name)) for path in self.folder.iterdir()]) >= self.number
+        return self.folder is None or self.n_ready() >= self.number
 
-    def any_ready(self) -> bool:
-        """Return whether a worker is ready."""
-        return self.folder is not None and any(
-            _is_running(int(path.name)) for path in self.folder.iterdir()
-        )
+    def n_ready(self) -> int:
+        """Return how many workers are ready and have not died."""
+        paths = [] if self.folder is None else self.folder.iterdir()
+        return sum([_is_running(int(path.name)) for path in paths])
 
     def tell_ended(self) -> None:
         """Record that this worker has written all that it can."""
@@ -196,6 +193,7 @@ def _starting(path: str) -> JSONResponse:
 
 _PATH = "STREAMMETRICS_LIVE_CONFIG"  # tells a worker its configuration
 _SHARED = "STREAMMETRICS_LIVE_WORKERS"  # the folder through which workers share their status
+_TROUBLE = 64  # bytes of the file that tells the parent why it exits with an error
 _HEADERS = 16_384  # maximum bytes of a request's headers
 _BACKLOG = 2048  # maximum pending connections
 _GRACE = 5  # seconds for requests to end; container runtimes often wait for no more than 10
@@ -243,7 +241,7 @@ def _tell_lost(error: StreamMetricsError) -> None:
 def _tell_failed(parent: BaseProcess, workers: Workers, error: Exception) -> None:
     """Report that a worker cannot start; end the service if none is ready, or try again."""
     log("error", f"a worker cannot start: {error}")
-    if not workers.any_ready() and parent.pid is not None:
+    if not workers.n_ready() and parent.pid is not None:
         _tell_parent("a worker cannot start")
         os.kill(parent.pid, signal.SIGTERM)
 
@@ -251,7 +249,7 @@ def _tell_failed(parent: BaseProcess, workers: Workers, error: Exception) -> Non
 def _tell_parent(trouble: str) -> None:
     """Make the parent exit with an error."""
     with Path(os.environ[_SHARED], "trouble").open("r+b") as file:  # in place: the disk may be full
-        file.write(trouble.encode())
+        file.write(trouble.encode().ljust(_TROUBLE, b"\0"))
 
 
 def _made(found: Settings) -> Starlette:
@@ -341,7 +339,7 @@ def _run_workers(server: Server, fd: int | None) -> None:
     with tempfile.TemporaryDirectory(prefix="streammetrics-") as folder:
         os.environ[_SHARED] = folder
         trouble = Path(folder, "trouble")
-        trouble.write_bytes(bytes(64))
+        trouble.write_bytes(bytes(_TROUBLE))
         Path(folder, "ready").mkdir()
         _run(server, fd)
         if told := trouble.read_bytes().rstrip(b"\0").decode():
