@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli import options as typed
 from streammetrics.cli.inputs import MAX_SLICES, EvaluateOptions, opened, slices_of, unit_of
@@ -18,7 +18,7 @@ from streammetrics.cli.outputs import (
     outputs_of,
     write,
 )
-from streammetrics.cli.result import CommandError, CommandResult, say
+from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult, say
 from streammetrics.cli.tasks import (
     PROBABILITIES,
     columns_of,
@@ -29,6 +29,7 @@ from streammetrics.cli.tasks import (
 from streammetrics.core.columns.batch import COUNTS, WEIGHT, is_several
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.engines.local import evaluate as evaluated
+from streammetrics.metrics.drift import SampleDistance
 from streammetrics.readers.pieces import BATCH_ROWS
 from streammetrics.show.formats import console
 from streammetrics.show.report import ModelReport, ModelReports, report
@@ -157,7 +158,20 @@ def evaluate(
             write(save, state.to_bytes())
         if receipt is not None:
             write(receipt, f"{dumps(state.receipt(), indent=2)}\n")
-    return finish(reports, outputs)
+    result = finish(reports, outputs)
+    lacks = _lacking_sample(found) if given.paths and given.reference else None
+    return replace(result, code=NO_ROWS, error=lacks) if lacks and not result.code else result
+
+
+def _lacking_sample(found: Evaluated) -> str | None:
+    """Say which of two samples has no rows, as their distance is then no measurement."""
+    for state in found.states.values():
+        for metric in state.values():
+            if isinstance(metric, SampleDistance):
+                samples: Any = metric._read()[0]
+                if not all(metric._seen(samples)):
+                    return f"{metric._lacking(samples)}: nothing was measured"
+    return None
 
 
 @dataclass(frozen=True)

@@ -278,6 +278,22 @@ def test_drift_against_a_reference_file_or_a_state_of_it(command, mistake, sampl
     assert "old.state does not fit" in says
 
 
+def test_a_sample_without_rows_is_no_measurement(command, samples):
+    old, none, state = (samples / name for name in ("old.csv", "none.csv", "old.state"))
+    FRAME[:0].to_csv(none, index=False)
+    asked = ("--task", "drift", "--column", "values=age")
+    assert command("evaluate", *asked, "--reference", old, "--save", state).code == 0
+    for current, reference, of in (
+        (none, old, "current sample"),
+        (none, state, "current sample"),
+        (old, none, "reference"),
+    ):
+        found = command("evaluate", current, *asked, "--reference", reference)
+        assert found.code == 1
+        assert found.err == f"error: there are no rows of the {of}: nothing was measured\n"
+        assert "undefined" in found.out
+
+
 def test_drift_of_several_columns_and_of_categories(command, samples):
     old, new = samples / "old.csv", samples / "new.csv"
     asked = ("--task", "drift", "--reference", old, "--json", "-")

@@ -76,7 +76,7 @@ class RefusedRows(NamedTuple):
         return (
             f"{self.n:,} rows were dropped, those of update {self.update} of the {self.of} since "
             f"the state was last read: a statistic raised {self.error!r} on rows that its schema "
-            "had accepted, and must leave refusing to its schema"
+            "had accepted. Its author should refuse such rows in the schema"
         )
 
 

@@ -115,7 +115,8 @@ def _chance(found: Settings, config: Config, rule: WindowRule, rate: float, smal
         if level >= 1:
             return f"; it never fires, as its limit is an error rate of {level:.3g}: give a factor"
     else:
-        level, advice = rule.threshold, "windows, or give clear="
+        advice = "windows, or give clear=" if rule.clear is None else "windows"
+        level = rule.threshold
     metric = metric_of(found.suite, rule.metric)
     if metric.value_range != (0.0, 1.0) or not 0 < level < 1:
         return ""
