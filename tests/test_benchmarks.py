@@ -30,7 +30,7 @@ def test_lines_are_appended_and_drawn(tmp_path):
     assert record(file, HERE, second, again) == ["regression: auc: 4x, 10x before"]
     assert asked == [["scores"], ["scores"]]
     assert lines_of(file)[1] == {**HERE, "ratios": {"auc": 4.0, "ap": 9.0, "f1": 5.0}}
-    assert file.with_suffix(".svg").read_text().count("1234567") == 2
+    assert file.with_suffix(".svg").read_text("utf-8").count("1234567") == 2
     slow = {"scores": {"auc": 0.1, "ap": 0.1}}
     assert record(file, {**HERE, "machine": "another"}, slow, again) == []
 

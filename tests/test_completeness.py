@@ -17,7 +17,7 @@ from streammetrics.core.registry import REGISTRY
 WITHOUT = "needs an extra: pip install 'streammetrics[engines,live,otel,plot]'"
 ROOMS = ("engines.", "live.exporting.", "live.service.", "show.pictures.figure")
 EXTRAS = tuple(f"streammetrics.{room}" for room in (*ROOMS, "core.kernels.build"))
-ENTRIES = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
+ENTRIES = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text("utf-8")
 PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
 METRICS = {
     name: thing

@@ -36,7 +36,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def blocks(page, language):
     """Return the line and the text of a page's blocks in a language."""
-    text = page.read_text()
+    text = page.read_text("utf-8")
     return [
         (text.count("\n", 0, found.start()) + 1, found[2])
         for found in BLOCK.finditer(text)
@@ -46,7 +46,9 @@ def blocks(page, language):
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_links_lead_to_files_that_the_site_has(page):
-    text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^```.*?^```$|`[^`]*`", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" in target or target.startswith(("notebooks/", "reference/")):  # made by its hook
             continue

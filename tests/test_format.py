@@ -53,7 +53,7 @@ def states():
     for oracle in distinct(ORACLES):
         metric = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 24))
         yield metric.to_bytes(), statistics(metric)
-    told = json.loads((VECTORS / "vectors.json").read_text())["vectors"]
+    told = json.loads((VECTORS / "vectors.json").read_text("utf-8"))["vectors"]
     for name, vector in told.items():
         yield (VECTORS / f"{name}.state").read_bytes(), vector["statistics"]
 
@@ -145,7 +145,9 @@ def test_metrics_have_the_statistics_of_the_page():
 def test_vectors_are_up_to_date():
     made, text = vectors()
     assert {path.stem for path in VECTORS.glob("*.state")} == made.keys()
-    assert (VECTORS / "vectors.json").read_text() == text, "run python tests/vectors/write.py"
+    assert (VECTORS / "vectors.json").read_text("utf-8") == text, (
+        "run python tests/vectors/write.py"
+    )
     for name, blob in made.items():
         assert (VECTORS / f"{name}.state").read_bytes() == blob, name
     assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 300_000

@@ -24,7 +24,7 @@ def test_golden_state(path):
     blob = path.read_bytes()
     metric = sm.from_bytes(blob)
     assert metric.to_bytes() == blob
-    expected = json.loads((path.parent / "values.json").read_text())[path.stem]
+    expected = json.loads((path.parent / "values.json").read_text("utf-8"))[path.stem]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
         found = value(metric)

@@ -13,7 +13,7 @@ import streammetrics as sm
 from streammetrics.readers.trec import read_qrels, read_run
 
 HERE = Path(__file__).parent
-PAGE = (HERE.parent / "docs" / "migrating.md").read_text()
+PAGE = (HERE.parent / "docs" / "migrating.md").read_text("utf-8")
 SECTIONS = dict(
     part.split("\n", 1) for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
 )  # the text below each title
@@ -70,7 +70,7 @@ def test_measure_is_printed_as_by_trec_eval(measure, ours, names):
     printed = {
         name: figure
         for name, topic, figure in map(
-            str.split, (data / "rag24.expected").read_text().splitlines()
+            str.split, (data / "rag24.expected").read_text("utf-8").splitlines()
         )
         if topic == "all"
     }
@@ -78,7 +78,7 @@ def test_measure_is_printed_as_by_trec_eval(measure, ours, names):
     assert isinstance(metric, sm.Metric)
 
 
-TOOLS = (HERE.parent / "docs" / "migrating-tools.md").read_text()
+TOOLS = (HERE.parent / "docs" / "migrating-tools.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("ours", sorted(set(re.findall(r"`(sm\.[A-Z]\w*\([^`]*\))`", TOOLS))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from streammetrics.metrics.regression import losses
 from streammetrics.metrics.regression.losses import MAE
 
 class HalfMAE(MAE):
-    """Half of the mean absolute error, Σ w |y - p| / (2 Σ w).
+    """Half of the mean absolute error, \\u03a3 w |y - p| / (2 \\u03a3 w).
 
     Args:
         share: The half.
@@ -56,14 +57,15 @@ print(updated(sys.stdin.read()))
 
 def test_the_page_is_current():
     told = "run: python -m streammetrics.show.formulas docs/metrics.md"
-    assert updated(PAGE.read_text()) == PAGE.read_text(), told
+    assert updated(PAGE.read_text("utf-8")) == PAGE.read_text("utf-8"), told
 
 
 def test_a_new_metric_touches_its_module_and_gets_its_entry():
     """And a line in the registry; it needs no golden state of a released version."""
     done = subprocess.run(
         [sys.executable, "-c", ADDED],
-        input=PAGE.read_text(), capture_output=True, text=True, check=True,
+        input=PAGE.read_text("utf-8"), capture_output=True, encoding="utf-8", check=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
     page = done.stdout
     at = page.index("### HalfMAE\n")
@@ -72,7 +74,8 @@ def test_a_new_metric_touches_its_module_and_gets_its_entry():
     assert at > max(page.index(f"### {name}\n") for name in peers)
     assert "- `share=0.5`: The half." in page[at:]
     assert (
-        page.replace(page[at : page.index("###", at + 4)], "").strip() == PAGE.read_text().strip()
+        page.replace(page[at : page.index("###", at + 4)], "").strip()
+        == PAGE.read_text("utf-8").strip()
     )
 
 

@@ -81,7 +81,7 @@ def imports_of(node, *, inside=False):
 
 @cache
 def parsed(path):
-    return ast.parse(path.read_text())
+    return ast.parse(path.read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_files_are_as_long_as_a_concept():
     long = {
         str(path.relative_to(ROOT)): lines
         for path in ROOT.rglob("*.py")
-        if (lines := path.read_text().count("\n")) > 1000
+        if (lines := path.read_text("utf-8").count("\n")) > 1000
     }
     assert not long
 
@@ -198,7 +198,7 @@ def test_a_class_of_one_name_stands_in_one_room():
 def test_no_test_reaches_inside_a_metric():
     inside = re.compile(r"\._(accumulator|read)\b")
     tests = Path(__file__).parent.rglob("test_*.py")
-    assert [path.name for path in tests if inside.search(path.read_text())] == []
+    assert [path.name for path in tests if inside.search(path.read_text("utf-8"))] == []
 
 
 def test_files_of_tests_have_names_of_their_own():
@@ -207,7 +207,7 @@ def test_files_of_tests_have_names_of_their_own():
 
 
 def test_the_page_on_extending_says_what_is_in_every_room():
-    page = (ROOT.parent / "docs/extending.md").read_text()
+    page = (ROOT.parent / "docs/extending.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\S+/)` \|.+\| (.+) \|$", page, re.MULTILINE)
     rooms = {path.parent.relative_to(ROOT).parts[0] for path in ROOT.glob("*/__init__.py")}
     assert {room.split("/")[0] for room, _ in rows} == rooms

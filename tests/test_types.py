@@ -39,7 +39,7 @@ ignore_missing_imports = true
 
 def code_of(page):
     """Return the Python blocks of a page as one module, each line where the page has it."""
-    lines = [""] * (page.read_text().count("\n") + 1)
+    lines = [""] * (page.read_text("utf-8").count("\n") + 1)
     for start, text in blocks(page, "python"):
         if text.lstrip().startswith(">>> "):
             for example in doctest.DocTestParser().get_examples(text):
@@ -72,7 +72,7 @@ def project(tmp_path_factory):
         shutil.copy(path, folder)
     typed = TYPED | {path.stem for path in folder.glob("*.py")}
     sources = [*folder.glob("*.py"), *(ROOT / "streammetrics").rglob("*.py")]
-    names = {name for path in sources for name in imported_by(path.read_text())}
+    names = {name for path in sources for name in imported_by(path.read_text("utf-8"))}
     untyped = sorted(name for name in names if name.partition(".")[0] not in typed)
     for name in untyped:
         place = folder / "stubs"

@@ -81,7 +81,7 @@ def test_masks_are_text_lengths_or_polygons(command, tmp_path):
 
 def test_results_are_models_in_parts_or_whole(command, coco, tmp_path):
     _, (true, pred) = coco
-    entries = json.loads(pred.read_text())
+    entries = json.loads(pred.read_text("utf-8"))
     for number, part in enumerate((entries[:20], entries[20:])):
         (tmp_path / f"part-{number}.json").write_text(json.dumps(part))
     found = command(
@@ -197,8 +197,9 @@ PRED = [["O"], ["B-PER", "O", "O", "B-ORG"], ["O", "O", "O"]]
 
 
 def test_spans_are_read_of_tagged_text(command, tmp_path):
-    (tmp_path / "said.conll").write_text(CONLL)
-    (tmp_path / "tabs.bio").write_text(CONLL.replace(" ", "\t").replace("#\tsent_id\t=\t1", "# é"))
+    (tmp_path / "said.conll").write_text(CONLL, "utf-8")
+    tabbed = CONLL.replace(" ", "\t").replace("#\tsent_id\t=\t1", "# é")
+    (tmp_path / "tabs.bio").write_text(tabbed, "utf-8")
     found = command(
         "evaluate", tmp_path, "--task", "spans", "--y-true", 3, "--y-pred", 4, "--json", "-"
     )
@@ -212,7 +213,7 @@ def test_spans_are_read_of_tagged_text(command, tmp_path):
 
 def test_long_tagged_text_is_read_in_parts(command, tmp_path, monkeypatch):
     monkeypatch.setattr("streammetrics.readers.conll._TOKENS", 3)
-    (tmp_path / "said.iob").write_text(CONLL)
+    (tmp_path / "said.iob").write_text(CONLL, "utf-8")
     run = ("evaluate", tmp_path / "said.iob", "--task", "spans", "--y-true", 3)
     found = command(*run, "--y-pred", 4, "--y-pred", 3, "--json", "-")
     models = json.loads(found.out)["models"]

@@ -13,7 +13,7 @@ from thinning import some
 
 from kinds.verdicts import TAKEN, WRITTEN, kinds, verdicts
 
-KNOWN = json.loads(WRITTEN.read_text())
+KNOWN = json.loads(WRITTEN.read_text("utf-8"))
 
 
 def test_every_kind_of_state_is_written_down():
