@@ -113,11 +113,11 @@ class StateField(ABC, Generic[V]):
         """Return the grouped value of `size` groups without rows."""
         return (self.empty(of),) * size
 
-    def of_groups(self, values: Sequence[V], of: Configured) -> Any:  # noqa: ARG002 - needed by overrides
+    def of_groups(self, values: Sequence[V], of: Configured) -> Any:
         """Return the grouped value of groups with the given values."""
         return tuple(values)
 
-    def of_batch(self, found: Any, group: GroupCodes) -> Any:  # noqa: ARG002 - needed by overrides
+    def of_batch(self, found: Any, group: GroupCodes) -> Any:
         """Convert the result of `Statistic.lift` for groups to a grouped value."""
         return found
 
@@ -177,14 +177,14 @@ class StateField(ABC, Generic[V]):
 
     # ---- other values ----
 
-    def scaled(self, value: V, weight: float) -> V:  # noqa: ARG002 - for fields that support it
+    def scaled(self, value: V, weight: float) -> V:
         """Return the value of the same rows with each weight multiplied by `weight`.
 
         The factor is positive and finite. Raises `InvalidBatchError` if rows have no weights.
         """
         raise InvalidBatchError(f"{self.name} cannot be scaled: its rows have no weight")
 
-    def minus(self, value: V, other: V) -> V:  # noqa: ARG002 - for fields that support it
+    def minus(self, value: V, other: V) -> V:
         """Return the value that gives `value` when `other` is added to it.
 
         Raises `IncompatibleMetricsError` if there is none, or if it cannot be determined.

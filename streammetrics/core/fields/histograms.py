@@ -55,7 +55,7 @@ class Histograms(StateField[ColumnHistograms]):
         super().__init__(inline=inline)
         self._cells, self._classes, self._of = cells, classes, of
 
-    def empty(self, of: Configured) -> ColumnHistograms:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> ColumnHistograms:
         """Return no histogram."""
         return ()
 
@@ -125,7 +125,7 @@ class Histograms(StateField[ColumnHistograms]):
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value)
 
-    def groups_arrays(self, value: Sequence[ColumnHistograms], size: int) -> dict[str, Array]:  # noqa: ARG002 - the values say it
+    def groups_arrays(self, value: Sequence[ColumnHistograms], size: int) -> dict[str, Array]:
         """Return how many histograms each group has, and the arrays of all."""
         widths = np.array([len(columns) for columns in value], np.int64)
         every = [histogram for columns in value for histogram in columns]
@@ -414,7 +414,7 @@ class WeighedHistograms(StateField[Weighed]):
         self.columns = Histograms(cells, classes, of)
         self._squares = Histograms(lambda of: min(cells(of), CELLS), classes, of)
 
-    def empty(self, of: Configured) -> Weighed:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> Weighed:
         """Return no histogram."""
         return Weighed()
 

@@ -41,13 +41,7 @@ class Sum(ShapedField[ExactSum]):
         """Return the products, exactly."""
         return value.times(weight)
 
-    def regrouped(
-        self,
-        value: ExactSum,
-        places: Places,
-        size: int,
-        of: Configured,  # noqa: ARG002 - nothing depends on it
-    ) -> ExactSum:
+    def regrouped(self, value: ExactSum, places: Places, size: int, of: Configured) -> ExactSum:
         """Return the sums of groups that go to one place."""
         return value.regroup(places, size)
 
@@ -78,7 +72,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         super().__init__(inline=inline)
         self._names = names
 
-    def empty(self, of: Configured) -> dict[str, ExactSum]:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> dict[str, ExactSum]:
         """Return no sums."""
         return {}
 
@@ -150,14 +144,12 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             return value
         return {name: total - _fitting(total, other[name]) for name, total in value.items()}
 
-    def no_groups(self, of: Configured, size: int) -> GroupedSums:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> GroupedSums:
         """Return no sums."""
         return GroupedSums(np.zeros(size, np.bool_), {})
 
     def of_groups(
-        self,
-        values: Sequence[dict[str, ExactSum]],
-        of: Configured,  # noqa: ARG002 - the values say it
+        self, values: Sequence[dict[str, ExactSum]], of: Configured
     ) -> GroupedSums | tuple[dict[str, ExactSum], ...]:
         """Return the sums of all groups, of which those without rows have none."""
         return self._grouped(values)
@@ -286,7 +278,7 @@ class Width(StateField[int]):
         super().__init__()
         self._of, self._largest = of, largest
 
-    def empty(self, of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> int:
         """Return 0."""
         return 0
 
@@ -300,18 +292,18 @@ class Width(StateField[int]):
         """Return the number."""
         return {"": np.array([value], np.int64)}
 
-    def taken(self, arrays: Arrays, of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> int:
         """Return a number that is not negative, nor too large."""
         width = self.the_array(arrays, "int64")
         if width.shape != (1,) or not 0 <= width[0] <= self._largest:
             raise StateFormatError(f"{width.tolist()} is not a number of {self._of}")
         return int(width[0])
 
-    def nbytes(self, value: int) -> int:  # noqa: ARG002 - all are of one size
+    def nbytes(self, value: int) -> int:
         """Bytes of a number."""
         return 8
 
-    def scaled(self, value: int, weight: float) -> int:  # noqa: ARG002 - weights do not matter
+    def scaled(self, value: int, weight: float) -> int:
         """Return the same number."""
         return value
 
@@ -320,11 +312,11 @@ class Width(StateField[int]):
         self.plus(value, other)
         return value
 
-    def no_groups(self, of: Configured, size: int) -> Ints:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> Ints:
         """Return zeros."""
         return np.zeros(size, np.int64)
 
-    def of_groups(self, values: Sequence[int], of: Configured) -> Ints:  # noqa: ARG002 - the values say it
+    def of_groups(self, values: Sequence[int], of: Configured) -> Ints:
         """Return the numbers of all groups."""
         return np.array(values, np.int64)
 
@@ -336,7 +328,7 @@ class Width(StateField[int]):
         """Return the number of one group."""
         return int(value[group])
 
-    def groups_plus(self, mine: Ints, other: Ints, size: int) -> Ints:  # noqa: ARG002 - arrays say it
+    def groups_plus(self, mine: Ints, other: Ints, size: int) -> Ints:
         """Return the one that there is in each group."""
         odd = np.flatnonzero((mine != other) & (mine > 0) & (other > 0))
         if odd.size:
@@ -358,11 +350,11 @@ class Width(StateField[int]):
         """Bytes held now."""
         return value.nbytes
 
-    def groups_arrays(self, value: Ints, size: int) -> dict[str, Array]:  # noqa: ARG002 - the array says it
+    def groups_arrays(self, value: Ints, size: int) -> dict[str, Array]:
         """Return the numbers."""
         return {"": value}
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Ints:  # noqa: ARG002 - nothing depends on it
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Ints:
         """Return the numbers, none of them negative, nor too large."""
         widths = self.the_array(arrays, "int64")
         least, most = widths.min(initial=0), widths.max(initial=0)
@@ -383,7 +375,7 @@ class Extreme(StateField["Floats"]):
         self._better = np.maximum if largest else np.minimum
         self._of_any = np.fmax if largest else np.fmin
 
-    def empty(self, of: Configured) -> Floats:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> Floats:
         """Return no number."""
         return np.empty(0)
 
@@ -399,7 +391,7 @@ class Extreme(StateField["Floats"]):
         """Return the numbers."""
         return {"": value}
 
-    def taken(self, arrays: Arrays, of: Configured) -> Floats:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Floats:
         """Return the numbers, none of them nan or -0.0."""
         values = self.the_array(arrays, "float64")
         if np.isnan(values).any():
@@ -408,7 +400,7 @@ class Extreme(StateField["Floats"]):
             raise StateFormatError("an extreme is -0.0, which is kept as 0.0")
         return values.copy()
 
-    def scaled(self, value: Floats, weight: float) -> Floats:  # noqa: ARG002 - weights do not matter
+    def scaled(self, value: Floats, weight: float) -> Floats:
         """Return the same numbers: rows are there or not, whatever they weigh."""
         return value
 
@@ -425,7 +417,7 @@ class Extreme(StateField["Floats"]):
             )
         return value
 
-    def no_groups(self, of: Configured, size: int) -> Floats:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> Floats:
         """Return no columns."""
         return np.empty((size, 0))
 

@@ -153,7 +153,7 @@ class PairTable(StateField[GroupedCells]):
         super().__init__(inline=inline)
         self._whole, self._most, self._of = whole, most, of
 
-    def empty(self, of: Configured) -> GroupedCells:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> GroupedCells:
         """Return no pairs."""
         return GroupedCells.empty()
 
@@ -172,7 +172,7 @@ class PairTable(StateField[GroupedCells]):
             **nested("amount", value.amount.arrays()),
         }
 
-    def taken(self, arrays: Arrays, of: Configured) -> GroupedCells:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> GroupedCells:
         """Return labels, pairs and amounts, all of which are in order and in use."""
         pairs = take_array(arrays, "pairs", "int64")
         return self._read({**arrays, "sizes": np.array([len(pairs)])}, 1)
@@ -221,7 +221,7 @@ class PairTable(StateField[GroupedCells]):
         """Return the pairs that are left, and their labels."""
         return value.minus(other)
 
-    def no_groups(self, of: Configured, size: int) -> GroupedCells:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> GroupedCells:
         """Return no pairs."""
         return GroupedCells.empty()
 
@@ -257,9 +257,7 @@ class PairTable(StateField[GroupedCells]):
         return value._replace(codes=codes, amount=amount).used()
 
     def of_groups(
-        self,
-        values: Sequence[GroupedCells],
-        of: Configured,  # noqa: ARG002 - the values say it
+        self, values: Sequence[GroupedCells], of: Configured
     ) -> GroupedCells | tuple[GroupedCells, ...]:
         """Return the pairs of all groups."""
         return _grouped(values)

@@ -400,11 +400,11 @@ class ShapedField(StateField[V]):
         """Return the values of no rows."""
         return self.zeros((size, *shape_of(self._shape, of)))
 
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - the values say it
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the sums of both."""
         return mine + other
 
-    def groups_arrays(self, value: Any, size: int) -> Any:  # noqa: ARG002 - as above
+    def groups_arrays(self, value: Any, size: int) -> Any:
         """Return the arrays of exact sums."""
         return value.arrays()
 
@@ -453,11 +453,7 @@ class Weight(ShapedField[WeightedCount]):
         return value.scaled(weight, squared=self._squared)
 
     def regrouped(
-        self,
-        value: WeightedCount,
-        places: Places,
-        size: int,
-        of: Configured,  # noqa: ARG002 - nothing depends on it
+        self, value: WeightedCount, places: Places, size: int, of: Configured
     ) -> WeightedCount:
         """Return the amounts of groups that go to one place."""
         return regrouped_amounts(value, places, size)
@@ -560,7 +556,7 @@ class WideWeights(StateField[WeightedCount]):
         super().__init__()
         self._kinds, self._of = kinds, of
 
-    def empty(self, of: Configured) -> WeightedCount:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> WeightedCount:
         """Return amounts of nothing."""
         return WeightedCount.zero((self._kinds, 0))
 
@@ -575,7 +571,7 @@ class WideWeights(StateField[WeightedCount]):
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
-    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:
         """Return the amounts, none of which is negative."""
         digits = arrays.get("digits")
         size = len(digits) if digits is not None and digits.ndim == 2 else 0

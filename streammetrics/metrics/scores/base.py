@@ -580,7 +580,7 @@ class ClassScoreMetric(NumberOrArray[NoAverage], ScoredMetric[float | LabelledAr
         known = self._pictured_by._parameters
         return self._pictured_by(**{n: v for n, v in self.config.items() if n in known})
 
-    def _curve(self, stairs: CumulativeCounts) -> Points:  # noqa: ARG002 - subclasses use it
+    def _curve(self, stairs: CumulativeCounts) -> Points:
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")
 
