@@ -182,6 +182,19 @@ class WeightedCount:
         )
         return type(self)(counts, weights, self._most, squares)
 
+    def regrouped(self, places: Places, size: int) -> Self:
+        """Return `size` amounts: the i-th of these is added at ``places[i]``; -1 drops it."""
+        value = self
+        if float(value.counts.sum(dtype=np.float64)) >= MANY:
+            value = type(self)(value.counts, value.weights, MANY, value.squares)
+        kept = np.flatnonzero(places >= 0)
+        counts = added_at(places[kept], value.counts[kept], size)
+        weights, squares = (
+            None if sums is None else sums.regroup(places, size)
+            for sums in (value.weights, value.squares)
+        )
+        return type(self)(counts, weights, int(counts.max(initial=0)), squares)
+
     def at(self, index: object) -> Self:
         """Return some of the amounts, indexed as in NumPy."""
         weights = None if self.weights is None else self.weights[index]
@@ -285,19 +298,6 @@ def signs_of(amount: ExactSum) -> Array:
 
 
 # ---- amounts of groups, along the first axis ----
-
-
-def regrouped_amounts(value: WeightedCount, places: Places, size: int) -> WeightedCount:
-    """Return the amounts of rows that go to one place, of which -1 is none."""
-    if float(value.counts.sum(dtype=np.float64)) >= MANY:
-        value = WeightedCount(value.counts, value.weights, MANY, value.squares)
-    kept = np.flatnonzero(places >= 0)
-    counts = added_at(places[kept], value.counts[kept], size)
-    weights, squares = (
-        None if sums is None else sums.regroup(places, size)
-        for sums in (value.weights, value.squares)
-    )
-    return WeightedCount(counts, weights, int(counts.max(initial=0)), squares)
 
 
 def chained_amounts(values: Sequence[WeightedCount]) -> WeightedCount:
@@ -412,8 +412,6 @@ class ShapedField(StateField[V]):
         """Return the values of untrusted `arrays`."""
         return self.read((size, *shape_of(self._shape, of)), arrays)
 
-    groups_nbytes = nbytes
-
 
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 
@@ -451,16 +449,6 @@ class Weight(ShapedField[WeightedCount]):
     def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the products, exactly."""
         return value.scaled(weight, squared=self._squared)
-
-    def regrouped(
-        self, value: WeightedCount, places: Places, size: int, of: Configured
-    ) -> WeightedCount:
-        """Return the amounts of groups that go to one place."""
-        return regrouped_amounts(value, places, size)
-
-    def at(self, value: WeightedCount, group: int) -> WeightedCount:
-        """Return the amounts of one group."""
-        return value.at(group)
 
     def of_groups(self, values: Sequence[WeightedCount], of: Configured) -> WeightedCount:
         """Return the amounts of all groups."""
