@@ -117,7 +117,7 @@ class Satisfies(Constraint):
         """Return the result of the test."""
         return self.test(value)
 
-    def words(self, kind: str) -> str:  # noqa: ARG002 - `told` includes the type
+    def words(self, kind: str) -> str:
         """Return the description of the test."""
         return self.told
 

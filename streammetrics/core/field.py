@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
 
@@ -24,6 +24,23 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 
+class GroupedValue(Protocol):
+    """The values of many groups in arrays over all of them."""
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes currently in use."""
+
+    def at(self, group: int) -> Any:
+        """Return the value of one group."""
+
+    def groups_plus(self, other: Any) -> Self | None:
+        """Return the sums, group by group; ``None`` if they do not fit such arrays."""
+
+    def regrouped(self, places: Places, size: int) -> Self:
+        """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
+
+
 class StateField(ABC, Generic[V]):
     """A part of a state whose values are immutable and form a commutative monoid.
 
@@ -33,7 +50,8 @@ class StateField(ABC, Generic[V]):
 
     The values of groups 0 to ``size - 1`` are stored together as one *grouped* value: by default a
     tuple. A field whose values are arrays should store one array over all groups, and override the
-    methods on grouped values, from `no_groups` on. Grouped values are immutable, too.
+    methods on grouped values, from `no_groups` on; or it stores them as a `GroupedValue` where they
+    fit one, and else as a tuple. Grouped values are immutable, too.
     """
 
     name = ""
@@ -113,26 +131,32 @@ class StateField(ABC, Generic[V]):
         """Return the grouped value of `size` groups without rows."""
         return (self.empty(of),) * size
 
-    def of_groups(self, values: Sequence[V], of: Configured) -> Any:  # noqa: ARG002 - needed by overrides
+    def of_groups(self, values: Sequence[V], of: Configured) -> Any:
         """Return the grouped value of groups with the given values."""
         return tuple(values)
 
-    def of_batch(self, found: Any, group: GroupCodes) -> Any:  # noqa: ARG002 - needed by overrides
+    def of_batch(self, found: Any, group: GroupCodes) -> Any:
         """Convert the result of `Statistic.lift` for groups to a grouped value."""
         return found
 
     def at(self, value: Any, group: int) -> V:
         """Return the value of one group."""
-        found: V = value[group]
+        found: V = value[group] if type(value) is tuple else value.at(group)
         return found
 
     def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the sums of two grouped values, group by group."""
+        if type(mine) is not tuple and type(other) is not tuple:
+            both = mine.groups_plus(other)
+            if both is not None:
+                return both
         pairs = ((self.at(mine, group), self.at(other, group)) for group in range(size))
         return tuple([self.plus(one, two) for one, two in pairs])
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
+        if type(value) is not tuple:
+            return value.regrouped(places, size)
         kept = places[places >= 0]
         if not kept.size or np.bincount(kept).max() < 2:  # every target is used at most once
             return _placed([self.empty(of)] * size, value, places)
@@ -149,7 +173,7 @@ class StateField(ABC, Generic[V]):
 
     def groups_nbytes(self, value: Any) -> int:
         """The number of bytes used by a grouped value."""
-        return sum(map(self.nbytes, value))
+        return sum(map(self.nbytes, value)) if type(value) is tuple else value.nbytes
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return the canonical arrays of all groups; by default those of each group, packed."""
@@ -177,14 +201,14 @@ class StateField(ABC, Generic[V]):
 
     # ---- other values ----
 
-    def scaled(self, value: V, weight: float) -> V:  # noqa: ARG002 - for fields that support it
+    def scaled(self, value: V, weight: float) -> V:
         """Return the value of the same rows with each weight multiplied by `weight`.
 
         The factor is positive and finite. Raises `InvalidBatchError` if rows have no weights.
         """
         raise InvalidBatchError(f"{self.name} cannot be scaled: its rows have no weight")
 
-    def minus(self, value: V, other: V) -> V:  # noqa: ARG002 - for fields that support it
+    def minus(self, value: V, other: V) -> V:
         """Return the value that gives `value` when `other` is added to it.
 
         Raises `IncompatibleMetricsError` if there is none, or if it cannot be determined.

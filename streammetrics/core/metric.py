@@ -188,7 +188,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         low, high = self.value_range or (-math.inf, math.inf)
         return Interval(_filled(value, low), _filled(value, high))
 
-    def is_exact(self, *statistics: Any, **_: Any) -> bool:  # noqa: ARG002 - needed by overrides
+    def is_exact(self, *statistics: Any, **_: Any) -> bool:
         """Whether the readout is the exact value; by default it is."""
         return True
 
@@ -241,7 +241,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         weighted = any(not schema.unweighted for schema in self._plan.schemas)
         return "no rows were seen" + (", or all of them had weight 0" if weighted else "")
 
-    def _lacking(self, *statistics: Any) -> str:  # noqa: ARG002 - needed by overrides
+    def _lacking(self, *statistics: Any) -> str:
         """Return what is missing from the rows for a defined value, if known."""
         return self._nan_reason
 

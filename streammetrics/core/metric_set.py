@@ -118,7 +118,7 @@ class MetricSet(Mergeable):
         metrics: Mapping[str, Metric] | Iterable[str],
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
-        unit: str | None = None,  # noqa: ARG002 - used by `__new__`
+        unit: str | None = None,
         counts: str | None = None,
     ) -> None:
         given = members_of(dict(metrics.items()) if isinstance(metrics, MetricSet) else metrics)

@@ -154,13 +154,13 @@ def register(cls: type[Any]) -> None:
 def class_named(name: str) -> type[Any] | None:
     """Return the class with this name in files; ``None`` if there is none.
 
-    Only modules listed in this file are imported.
+    Only modules listed in this file are imported. No file names a base class of the package.
     """
-    if name not in REGISTRY:
-        module = PUBLIC.get(name) or _WRITTEN.get(name)
-        if module is not None:
-            import_module(f"{_PACKAGE}.{module}")
-    return REGISTRY.get(name)
+    module = PUBLIC.get(name) or _WRITTEN.get(name)
+    if name not in REGISTRY and module is not None:
+        import_module(f"{_PACKAGE}.{module}")
+    cls = REGISTRY.get(name) if module is not None or "." in name else None
+    return None if getattr(cls, "__abstractmethods__", None) else cls
 
 
 def registered_name(cls: type) -> str:

@@ -108,10 +108,7 @@ class Statistic(Configured, ABC):
             mine[name] = fields[name].plus(mine[name], value)
 
     def lift(
-        self,
-        columns: tuple[Any, ...],  # noqa: ARG002 - needed by overrides
-        weight: Array | None,  # noqa: ARG002
-        group: GroupCodes | None = None,  # noqa: ARG002
+        self, columns: tuple[Any, ...], weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any] | None:
         """Return what rows add to each field: the value of all rows, or with `group` of each group.
 
@@ -170,7 +167,7 @@ class Statistic(Configured, ABC):
         """Whether `may_refuse` can return True for any rows."""
         return type(self).may_refuse is not Statistic.may_refuse
 
-    def may_refuse(self, rows: Rows) -> bool:  # noqa: ARG002 - needed by overrides
+    def may_refuse(self, rows: Rows) -> bool:
         """Whether `update` may refuse the rows, which therefore must not be buffered."""
         return False
 
@@ -181,8 +178,8 @@ class Statistic(Configured, ABC):
 
     def update_among(
         self,
-        peers: Sequence[Statistic],  # noqa: ARG002 - for statistics that share work
-        found: dict[object, ReadColumn],  # noqa: ARG002
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
         columns: tuple[object, ...],
         weight: Array | None,
     ) -> None:
@@ -193,9 +190,7 @@ class Statistic(Configured, ABC):
         self.update(*columns, weight=weight)
 
     def by_sorted_group(
-        self,
-        n: int,  # noqa: ARG002 - needed by overrides
-        pieces: Iterable[tuple[Places, Any, Array | None]],  # noqa: ARG002
+        self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
     ) -> dict[str, object] | None:
         """Return the grouped value of each field for `n` rows that are sorted by group.
 
@@ -205,7 +200,7 @@ class Statistic(Configured, ABC):
         """
         return None
 
-    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:  # noqa: ARG002 - for statistics of counts
+    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
         """Fast path: return this statistic after all rows of a long batch, and their facts.
 
         Returns ``None`` unless the columns are plain arrays of valid values. The schema then reads

@@ -389,7 +389,7 @@ class Comparison(MetricSet):
             _check_varies(name, error)
             yield name, partial(needed, error, n, power=power, level=level)
 
-    def _computed(self, state: State, depth: int = 3) -> Differences:  # type: ignore[override]  # noqa: ARG002 - nothing warns
+    def _computed(self, state: State, depth: int = 3) -> Differences:  # type: ignore[override]
         return self._compared(state, 0.95, {})
 
     def _estimates(

@@ -148,7 +148,7 @@ def _of_cells(
 class Tables(MetricKind):
     """Metrics of a table of labels: the joint counts (prediction, label, judgment)."""
 
-    def joint(self, metric: Any, *, drawn: bool) -> Joint:  # noqa: ARG002 - amounts and squares serve both
+    def joint(self, metric: Any, *, drawn: bool) -> Joint:
         """Return the joint table."""
         (table,) = metric.statistics()
         cut = table.threshold if isinstance(table, ThresholdTable) else None
@@ -254,7 +254,7 @@ class Areas(MetricKind):
 
     untold = 8
 
-    def joint(self, metric: Any, *, drawn: bool) -> Joint:  # noqa: ARG002 - amounts and squares serve both
+    def joint(self, metric: Any, *, drawn: bool) -> Joint:
         """Return the histogram of scores in which a row is positive by its label and judgment."""
         (histogram,) = metric.statistics()
         (field,) = histogram.schema.fields

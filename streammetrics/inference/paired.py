@@ -124,7 +124,7 @@ class PairedTest(ABC):
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
         """Return the difference between two models."""
 
-    def anytime(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - most have none
+    def anytime(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
         """Return the difference with limits that hold at all times at once.
 
         Raises:
@@ -251,7 +251,7 @@ class TableFamily(PairedTest):
     def __init__(self, metric: ContingencyMetric) -> None:
         self.metric = metric
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one table for each pair
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
         """Return a table for each pair."""
         (table,) = self.metric.statistics()
         bring = labels_of(table)  # type: ignore[arg-type]  # by the metric's `statistics`
@@ -357,7 +357,7 @@ class MeanFamily(PairedTest):
         (statistic,) = metric.statistics()
         self.width = statistic.count if isinstance(statistic, FormulaSum) else 1  # terms of a model
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
         """Return the joint moments of all models."""
         (statistic,) = self.metric.statistics()
         moments = JointMoments(models=self.width * len(models))
@@ -449,7 +449,7 @@ class CurveFamily(PairedTest):
     def __init__(self, metric: ClassScoreMetric[Any], max_rows: int) -> None:
         self.metric, self.max_rows = metric, max_rows  # of the sample
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
         """Return a sample of the rows of all models."""
         (statistic,) = self.metric.statistics()
         sample = RowSample(max_rows=self.max_rows, by_class=True)
@@ -535,11 +535,11 @@ _SLACK = 1e-12  # relative; tolerates rounding of sums in another order
 class QueryFamily(PairedTest):
     """Means over queries."""
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - each run keeps its queries
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
         """Return nothing: each run keeps its own queries."""
         return []
 
-    def n_rows(self, one: Side) -> int | None:  # noqa: ARG002 - each run has its own rows
+    def n_rows(self, one: Side) -> int | None:
         """Return None: the values are of the same queries, with different rows."""
         return None
 
@@ -547,7 +547,7 @@ class QueryFamily(PairedTest):
         """Return the number of queries."""
         return int(one.metric.n_queries)
 
-    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - no joint statistic
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
         """Compute limits by the paired t-test, and p by flipping the signs of differences."""
         ours, theirs = one.metric.per_query(), other.metric.per_query()
         for side in (one, other):
@@ -709,7 +709,7 @@ class SampledFamily(PairedTest):
     def __init__(self, metric: Metric, models: int, max_rows: int) -> None:
         self.metric, self.models, self.max_rows = metric, models, max_rows
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
         """Return a sample of the rows of all models."""
         schema = self.metric.statistics()[0].schema
         return [Joint(RowSample(max_rows=self.max_rows), tuple(models), *rows_of(schema))]

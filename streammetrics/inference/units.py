@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -443,41 +444,30 @@ class WholeView(ReadOnly):
         return _limits_or_refusal(metric, self._set._limits_by_unit, level)
 
 
-class UnitSet(MetricSet):
-    """The class of ``MetricSet(..., unit="user")``: a set of metrics with limits by unit."""
+class GroupedSet(MetricSet):
+    """A set whose state is kept by key; its metrics read the rows of all keys."""
 
-    def __init__(
-        self,
-        metrics: Mapping[str, Metric],
-        *,
-        columns: Mapping[str, str | Sequence[str]] | None = None,
-        unit: str,
-        counts: str | None = None,
-    ) -> None:
-        if not isinstance(unit, str) or not unit:
-            raise ValueError(f"MetricSet(unit={unit!r}): expected the name of a column")
-        self.unit, self._suite = unit, MetricSet(metrics, columns=columns, counts=counts)
-        super().__init__(dict(self._suite.items()), columns=self._suite.columns)
-        plan = self._suite._plan
-        self._plan, (self._places,) = unit_plan(plan, [plan.schemas], BY_UNIT)
-        self._accumulator = Accumulator(self._plan)
-        self._titles = {**self._titles, BY_UNIT: unit}
-        self._needed = tuple(dict.fromkeys((*self._needed, unit)))
+    _called = "MetricSet"  # the name in error messages
+    _suite: MetricSet  # without keys
+    unit: str | None  # that limits are by
+
+    def __init__(self, suite: MetricSet, plan: Plan, titles: Mapping[str, str]) -> None:
+        """Keep rows of a set in a state of `plan`, which reads keys of the columns `titles`."""
+        super().__init__(dict(suite.items()), columns=suite.columns)
+        self._suite, self._plan, self._accumulator = suite, plan, Accumulator(plan)
+        self._titles = {**suite._titles, **titles}
+        self._needed = tuple(dict.fromkeys((*suite._needed, *titles.values())))
         self._viewed = None
-        self._merged: tuple[State | None, State] = (None, plan.start)
+        self._merged: tuple[State | None, State] = (None, suite._plan.start)
 
-    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
-        """Add rows given as columns by name, including the column of units."""
-        return super().feed(*with_units(columns, renamed, self.unit))
-
-    def groups(self) -> Groups:
-        """Return the states of all units, or groups of units."""
-        return groups_at(self._accumulator.flush(), self._suite._plan, self._places)
+    @abstractmethod
+    def _finest(self, state: State) -> Groups:
+        """Return a state by key."""
 
     def _whole(self, state: State) -> State:
         known, merged = self._merged
         if known is not state:
-            merged = whole_of(groups_at(state, self._suite._plan, self._places))
+            merged = whole_of(self._finest(state))
             self._merged = (state, merged)
         return merged
 
@@ -489,12 +479,47 @@ class UnitSet(MetricSet):
         return self.unit
 
     def _check_unit(self, unit: str, *, anytime: bool) -> None:
+        """Raise `ValueError` if there are no confidence limits by this unit."""
         if unit != self.unit:
+            kept = "no units are kept" if self.unit is None else f"units are kept by {self.unit!r}"
             raise ValueError(
-                f"confidence(unit={unit!r}): units are kept by {self.unit!r}; "
-                f"MetricSet(..., unit={unit!r}) keeps those"
+                f"confidence(unit={unit!r}): {kept}; {self._called}(..., unit={unit!r}) keeps those"
             )
         check_one_time(unit, anytime=anytime)
+
+    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
+        return kept_infos(self._plan, state)
+
+
+class UnitSet(GroupedSet):
+    """The class of ``MetricSet(..., unit="user")``: a set of metrics with limits by unit."""
+
+    unit: str
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        *,
+        columns: Mapping[str, str | Sequence[str]] | None = None,
+        unit: str,
+        counts: str | None = None,
+    ) -> None:
+        if not isinstance(unit, str) or not unit:
+            raise ValueError(f"MetricSet(unit={unit!r}): expected the name of a column")
+        suite, self.unit = MetricSet(metrics, columns=columns, counts=counts), unit
+        plan, (self._places,) = unit_plan(suite._plan, [suite._plan.schemas], BY_UNIT)
+        super().__init__(suite, plan, {BY_UNIT: unit})
+
+    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Add rows given as columns by name, including the column of units."""
+        return super().feed(*with_units(columns, renamed, self.unit))
+
+    def groups(self) -> Groups:
+        """Return the states of all units, or groups of units."""
+        return self._finest(self._accumulator.flush())
+
+    def _finest(self, state: State) -> Groups:
+        return groups_at(state, self._suite._plan, self._places)
 
     def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
         state = self._accumulator.flush()
@@ -510,9 +535,6 @@ class UnitSet(MetricSet):
             values[name] = interval = self._limits_by_unit(metric, level)
             warn_unsure(repr(name), interval)
         return values
-
-    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
-        return kept_infos(self._plan, state)
 
     @property
     def _kinds(self) -> dict[str, Kind]:

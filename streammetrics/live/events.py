@@ -26,8 +26,8 @@ from streammetrics.core.fields.keyed import packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed as packed_file
 from streammetrics.core.state.container import unpacked
+from streammetrics.inference.units import whole_of
 from streammetrics.slices.bins import Bins, key_column, title_of
-from streammetrics.slices.keyed import state_of_all
 from streammetrics.slices.slices import Slices
 from streammetrics.statistics.grouped.keys import OTHER, checked
 
@@ -745,7 +745,7 @@ class SliceKeys:
         """Return the state of all rows, across slices."""
         if not isinstance(self._suite, Slices):
             return state
-        return state_of_all(state, self._suite._cuts[0])
+        return whole_of(self._suite._finest(state))
 
 
 def is_made(columns: Mapping[str, object], suite: Mergeable) -> bool:

@@ -168,7 +168,7 @@ class RowMean(NamedColumns):
         batch.
         """
 
-    def of_mean(self, *means: Any, **named: Any) -> Any:  # noqa: ARG002 - any parameters override it
+    def of_mean(self, *means: Any, **named: Any) -> Any:
         """Return the value, given the mean of each number; by default the only mean.
 
         A mean is a number, or an array of the means of many groups.

@@ -102,7 +102,7 @@ class ArrowPiece(FilePiece):
         with _arrow_file(self.source, self.columns) as file:
             return sum(file.get_batch(i).num_rows for i in range(self.first))
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are as stored
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Read the needed columns of the record batches."""
         with _arrow_file(self.source, self.columns) as file:
             for index in range(self.first, self.stop):
@@ -113,7 +113,7 @@ class ArrowPiece(FilePiece):
 class ArrowStreamPiece(FilePiece):
     """A whole Arrow stream."""
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are as stored
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Read the stream to its end."""
         with self.source.open() as stream, pa.ipc.open_stream(stream) as reader:
             yield from reader

@@ -32,7 +32,7 @@ class ConllPiece(FilePiece):
     width: int  # number of columns
     separator: str | None
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are cut by tokens
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Parse the file, some sentences at a time."""
         sentences: list[list[list[str]]] = []
         tokens = 0

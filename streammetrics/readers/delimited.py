@@ -104,7 +104,7 @@ class CsvPiece(FilePiece):
 
     head: Head
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one thread numbers the rows
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Parse block by block; a column's type does not depend on its first block.
 
         Numbers are parsed as float64, which is fastest, until a block may hold an integer that

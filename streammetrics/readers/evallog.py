@@ -36,7 +36,7 @@ _ZSTANDARD = 93  # how Inspect compresses; zipfile reads it from Python 3.14 on
 class EvalLogPiece(FilePiece):
     """A whole log."""
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - summaries are small
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Read the summaries of all samples."""
         rows, names = _rows(self.source), needed(self.columns)
         arrays = [pa.array([row.get(name) for row in rows]) for name in names]

@@ -49,7 +49,7 @@ class JsonPiece(FilePiece):
     known: frozenset[str]  # keys at the beginning of the file
     unsettled: tuple[str, ...]  # requested names and globs that further keys would match
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are cut by bytes
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Parse the file, a block of lines at a time."""
         numbers, names = of_kind(self.columns, "number"), needed(self.columns)
         row = 0

@@ -86,7 +86,7 @@ class StreamPiece:
         """Return 0."""
         return 0
 
-    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - batches are as they arrive
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the batches."""
         for batch in self.stream.batches(self.names):
             yield n_rows(batch), batch
@@ -114,6 +114,6 @@ class TablePiece:
         """Return 0."""
         return 0
 
-    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - the table is in memory
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the table."""
         yield self.rows, self.table

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import near
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import InvalidBatchError, an
@@ -21,10 +20,8 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
 from streammetrics.inference.tables import Readings, limits_of_groups, readings_of
 from streammetrics.inference.units import (
+    GroupedSet,
     UnitRows,
-    UnitSet,
-    WholeView,
-    check_one_time,
     limits_by_unit,
     rest_of,
     unit_column,
@@ -48,7 +45,6 @@ from streammetrics.statistics.grouped.keys import (
     OTHER,
     Bin,
     GroupedPlan,
-    KeyedSchema,
     Part,
     encoded,
     order,
@@ -69,7 +65,6 @@ if TYPE_CHECKING:
     Beside = tuple[Readings, Readings]
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.feeding.states import RowInfo
     from streammetrics.inference.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
@@ -333,12 +328,6 @@ class GroupLookup:
         raise KeyError(f"no slice {title}{near(title, titles)}")
 
 
-def state_of_all(state: State, cut: FinestSlices) -> State:
-    """Return the state of all rows."""
-    groups = cut.groups(state)
-    return groups.state(np.arange(len(groups))) if len(groups) else cut.plan.start
-
-
 def _types(keys: Sequence[Parts | None]) -> str:
     found = {type(part).__name__ for parts in keys for part in parts or () if part is not None}
     return ", ".join(sorted(found))
@@ -431,7 +420,7 @@ def groups_of(value: object, title: str) -> Ints:
     return groups
 
 
-class KeyedSet(MetricSet):
+class KeyedSet(GroupedSet):
     """Metrics by the finest keys; coarser slices and all rows are exact merges of these."""
 
     _called = "Slices"  # the name in error messages
@@ -449,7 +438,7 @@ class KeyedSet(MetricSet):
     ) -> None:
         if isinstance(suite, Mapping) and not isinstance(suite, MetricSet):
             suite = MetricSet(suite)
-        if not isinstance(suite, MetricSet) or isinstance(suite, KeyedSet | UnitSet):
+        if not isinstance(suite, MetricSet) or isinstance(suite, GroupedSet):
             raise TypeError(
                 f"Slices are of a MetricSet, not of {an(type(suite).__name__)}: "
                 'Slices(MetricSet({"f1": F1()}), by=[["country"]])'
@@ -471,7 +460,7 @@ class KeyedSet(MetricSet):
             )
         if counts is not None:
             suite = MetricSet(dict(suite.items()), columns=suite.columns, counts=counts)
-        self._suite, self.by, self.unit = suite.copy(), specs_of(by, some=unit is None), unit
+        self.by, self.unit = specs_of(by, some=unit is None), unit
         columns = {title_of(column): column for spec in self.by for column in spec}
         self._check_titles(columns, suite)
         finest = (*columns.values(), *([] if unit is None else [hashed(unit)]))
@@ -480,16 +469,10 @@ class KeyedSet(MetricSet):
             FinestSlices(suite._plan, number, parts, max_slices, overflow)
             for number, parts in enumerate(apart)
         )
-        plan = GroupedPlan([each for cut in self._cuts for each in cut.statistics])
-        super().__init__(dict(suite.items()), columns=suite.columns)
-        self._plan = plan
         self._specs = tuple(Grouping.of(spec, self._cuts) for spec in self.by)
-        self._accumulator = Accumulator(self._plan)
+        plan = GroupedPlan([each for cut in self._cuts for each in cut.statistics])
         asked = (*columns, *([] if unit is None else [unit]))
-        self._titles = {**suite._titles, **{f"by {title}": title for title in asked}}
-        self._needed = tuple(dict.fromkeys((*suite._needed, *asked)))
-        self._viewed = None
-        self._merged: tuple[State | None, State] = (None, suite._plan.start)
+        super().__init__(suite.copy(), plan, {f"by {title}": title for title in asked})
         self._lookups: tuple[State | None, dict[tuple[str, ...], GroupLookup]] = (None, {})
 
     def _check_titles(self, columns: Mapping[str, object], metrics: MetricSet) -> None:
@@ -549,10 +532,6 @@ class KeyedSet(MetricSet):
         state, cut = self._accumulator.flush(), self._cuts[0]
         return Grouping((hashed(str(self.unit)),), cut).groups(state)[1]
 
-    @property
-    def _kept_unit(self) -> str | None:
-        return self.unit
-
     def _slice_set(self, state: State, which: Mapping[str, object]) -> MetricSet:
         """Return a slice as a separate set, which uses this set's unit for its limits."""
         found = self._slice(state, which)
@@ -577,15 +556,8 @@ class KeyedSet(MetricSet):
                 held.append(self._slice(state, {**which, hashed(str(self.unit)): group}))
         return without_each(self._suite._plan, held, [True] * len(held))
 
-    def _open_view(self) -> ReadOnly:
-        return WholeView(self)
-
-    def _whole(self, state: State) -> State:
-        known, merged = self._merged
-        if known is not state:
-            merged = state_of_all(state, self._cuts[0])
-            self._merged = (state, merged)
-        return merged
+    def _finest(self, state: State) -> Groups:
+        return self._cuts[0].groups(state)
 
     def _slice(self, state: State, which: Mapping[str, object]) -> State:
         """Return the state of one slice; raise `KeyError` if there is none."""
@@ -598,19 +570,6 @@ class KeyedSet(MetricSet):
         if spec.columns not in lookups:
             lookups[spec.columns] = GroupLookup(spec, state)
         return lookups[spec.columns].state(which)
-
-    def _check_unit(self, unit: str, *, anytime: bool) -> None:
-        """Raise `ValueError` if there are no confidence limits by this unit."""
-        if unit != self.unit:
-            kept = "no units are kept" if self.unit is None else f"units are kept by {self.unit!r}"
-            raise ValueError(
-                f"confidence(unit={unit!r}): {kept}; {self._called}(..., unit={unit!r}) keeps those"
-            )
-        check_one_time(unit, anytime=anytime)
-
-    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
-        pairs = zip(self._plan.schemas, state.infos, strict=True)
-        return [feed for schema, feed in pairs if isinstance(schema, KeyedSchema)]
 
     @property
     def _kinds(self) -> dict[str, Kind]:

@@ -240,7 +240,7 @@ class Attempts:
 class AttemptField(StateField[Attempts]):
     """Attempts by unit; rows have no weights."""
 
-    def empty(self, of: Configured) -> Attempts:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> Attempts:
         """Return no attempts."""
         return Attempts()
 
@@ -271,7 +271,7 @@ class AttemptField(StateField[Attempts]):
         arrays = {name: packed_labels(each) for name, each in labels.items()}
         return arrays | dict(zip(("codes", "results", "times"), columns, strict=True))
 
-    def taken(self, arrays: Arrays, of: Configured) -> Attempts:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Attempts:
         """Return the attempts of a table, after checking all of it."""
         if arrays.keys() != set(AttemptTable._fields):
             raise StateFormatError(f"{sorted(arrays)} are not the arrays of attempts")
@@ -415,7 +415,7 @@ class AttemptCounts(Statistic):
         """Whether attempts have ids, so that they can contradict others."""
         return bool(rows.facts.get("attempts", _WITHOUT) != _WITHOUT)
 
-    def update(self, *columns: Column, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: Column, weight: Floats | None) -> None:
         """Take attempts; raise where one contradicts what is held."""
         unit, numbered, *answers, attempt = columns
         results = np.asarray(numbered) & 1

@@ -635,7 +635,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
     of each histogram.
     """
 
-    def empty(self, of: object) -> dict[Outcome, SortedHistogram]:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: object) -> dict[Outcome, SortedHistogram]:
         """Return an empty mapping."""
         return {}
 
@@ -772,7 +772,7 @@ class BoxStatistic(Statistic):
         boxes = Boxes(self.ious, self.box_format, self.classes)
         return Schema((boxes,), self.nan_policy, "metrics of boxes")
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add images whose boxes are already matched."""
         seen = Outcomes(*columns)
         if len(seen.true_labels.flat):
@@ -822,7 +822,7 @@ class BoxStatistic(Statistic):
 class BoxHits(BoxStatistic):
     """Number of hits at each threshold, by class and area range."""
 
-    def take(self, labels: Column, scores: Floats, codes: Ints) -> None:  # noqa: ARG002 - hits do not depend on scores
+    def take(self, labels: Column, scores: Floats, codes: Ints) -> None:
         """Count hits."""
         hits = (codes[:, :, None] >> np.arange(len(self.ious))) & 1 > 0
         self._count(labels, hits.reshape(len(hits), -1), len(AREAS))

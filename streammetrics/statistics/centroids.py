@@ -47,7 +47,7 @@ class ClusterSums(Statistic):
         """Points and their cluster labels."""
         return points_schema(self.nan_policy)
 
-    def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, points: Floats, labels: Column, *, weight: None) -> None:
         """Add the points to the sums of their clusters."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
@@ -129,7 +129,7 @@ class CentroidSums(Statistic):
         labels = Labels("labels", tuple(range(len(self.centroids))))
         return Schema((points, labels), self.nan_policy, UNWEIGHTED)
 
-    def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, points: Floats, labels: Column, *, weight: None) -> None:
         """Add the values of the points."""
         size = len(self.centroids)
         codes = label_codes(labels, tuple(range(size)))

@@ -425,7 +425,7 @@ class Triples(NamedTuple):
 class TripleTable(StateField[Triples]):
     """The weight of each triple of labels; memory grows with the number of distinct triples."""
 
-    def empty(self, of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> Triples:
         """Return no triples."""
         return Triples.empty()
 
@@ -452,7 +452,7 @@ class TripleTable(StateField[Triples]):
             **nested("squares", value.squares.arrays()),
         }
 
-    def taken(self, arrays: Arrays, of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Triples:
         """Return the triples after checking that labels and triples are ordered and in use."""
         labels = unpacked_labels(arrays, "labels")
         cells = take_array(arrays, "cells", "int64", 2)

@@ -84,7 +84,7 @@ class MatchRows(Field):
         same = _equal(first, second)
         reject_present(batch.title("b"), f"is the same player as {batch.title('a')}", same, missing)
 
-    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:  # noqa: ARG002 - needs no titles
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return winner, loser, and whether it was a tie."""
         first, second, place = taken if rows is None else tuple(each[rows] for each in taken)
         one, two, labels = _united(first, second)

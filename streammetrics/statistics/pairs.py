@@ -177,7 +177,7 @@ class PairHistogram(Statistic):
         fields = Numbers("y_true", ordered=True), Numbers("y_pred", ordered=True)
         return Schema(fields, self.nan_policy, unweighted="rank correlations")
 
-    def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Append rows; they are counted once enough are pending, or when the state is read."""
         x, y = columns
         self.held = self.held.taking(x.copy(), y.copy())
@@ -283,7 +283,7 @@ class SurvivalPairs(Statistic):
         )
         return Schema(fields, self.nan_policy, "concordance indices", (Seen(),))
 
-    def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Append rows."""
         time, event, score = columns
         seen = event == 1

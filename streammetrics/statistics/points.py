@@ -725,7 +725,7 @@ class PointSample(Statistic):
         """Points and their cluster labels."""
         return points_schema(self.nan_policy)
 
-    def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, points: Floats, labels: Column, *, weight: None) -> None:
         """Add the points to the sample and to the boxes of their clusters."""
         points = points + 0.0  # turns -0.0 into 0.0: they are the same coordinate
         places, every = coded_labels(labels)

@@ -372,12 +372,7 @@ class RankingRows(Field):
             if (wrong & kept).any():
                 _refuse(batch, name, what, wrong & kept, query, doc)
 
-    def finish(
-        self,
-        batch: Batch,  # noqa: ARG002 - the columns suffice
-        taken: Columns,
-        rows: Places | None,
-    ) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the columns; missing numbers are nan and missing documents null."""
         query, relevance, score, doc, weight = taken
         facts: Facts = {"query ids": id_kind(query)}

@@ -632,7 +632,7 @@ class RankedField(StateField[Ranked]):
             raise StateFormatError(f"{sorted(arrays)} are not the arrays of a ranking state")
         return Ranked.of(_cut(of), table)
 
-    def minus(self, value: Ranked, other: Ranked) -> Ranked:  # noqa: ARG002 - refused for any rows
+    def minus(self, value: Ranked, other: Ranked) -> Ranked:
         """Refuse."""
         raise IncompatibleMetricsError(
             "a ranking cannot be computed without some of its rows, because a document counts once "
@@ -686,7 +686,7 @@ class RankingBuffer(Statistic):
         """Whether rows may contradict earlier rows, so that their update may have to raise."""
         return not rows.facts.keys().isdisjoint(("doc ids", "query weights"))
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add rows; raise if a document or a weight contradicts a held one."""
         query, relevance, score, doc, weights = columns
         if not len(score):  # all rows of the batch belong to other runs

@@ -108,7 +108,7 @@ class SegmentCounts(Statistic):
         segments = Segments(self.things, self.stuffs, self.void)
         return Schema((segments,), self.nan_policy, "metrics of segments")
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Match the segments of images and add the counts."""
         if not len(columns[0].flat):
             return

@@ -187,7 +187,7 @@ class SpanCounts(Statistic):
         """The tags of sentences."""
         return Schema((Tags(self.scheme, self.suffix),), self.nan_policy, "metrics of spans")
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count the spans of sentences."""
         true, pred, names = spans_of((columns[0], columns[1]), self.scheme, suffix=self.suffix)
         # Spans of one side never share an end.

@@ -56,7 +56,7 @@ class Texts(Condition):
 
     references: int
 
-    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - columns are checked whole
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise if a column holds no text."""
         for name in text_columns(self.references):
             if batch.n_rows and batch.column(name).vocabulary is None:
@@ -67,7 +67,7 @@ class Texts(Condition):
 class Installed(Condition):
     """Condition that rapidfuzz is installed, without which rows could not be counted later."""
 
-    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - nothing of the rows
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise if it is missing."""
         _levenshtein()
 
@@ -133,7 +133,7 @@ class TextCounts(Statistic):
     def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the integers of one row."""
 
-    def update(self, *columns: object, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: object, weight: Floats | None) -> None:
         """Add the integers of the rows."""
         rows, places = distinct_rows(columns)
         times = counts_of((len(rows),), places)
@@ -274,7 +274,7 @@ class BleuCounts(TextCounts):
         """Two lengths, and two counts for each order."""
         return 2 + 2 * self.order
 
-    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - independent of the number of rows
+    def countable(self, rows: int, *counts: int) -> bool:
         """Whether counts decrease with the order, and matches do not exceed totals."""
         predicted, referred, *grams = counts
         matches, totals = grams[: self.order], grams[self.order :]
@@ -359,7 +359,7 @@ class ChrfCounts(TextCounts):
         """Three counts for each order."""
         return 3 * (self.order + self.word_order)
 
-    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - independent of the number of rows
+    def countable(self, rows: int, *counts: int) -> bool:
         """Whether common n-grams do not outnumber those of either text."""
         predicted, referred, both = counts[::3], counts[1::3], counts[2::3]
         return all(map(le, both, predicted)) and all(map(le, both, referred))
@@ -404,7 +404,7 @@ class EditCounts(TextCounts):
         """Four: hits, substitutions, deletions and insertions."""
         return 4
 
-    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any four numbers
+    def countable(self, rows: int, *counts: int) -> bool:
         """Return True: texts may have any length, including zero."""
         return True
 
@@ -499,7 +499,7 @@ class MoveCounts(TextCounts):
         """Two: the number of shifts and edits, and of reference words."""
         return 2
 
-    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any two numbers
+    def countable(self, rows: int, *counts: int) -> bool:
         """Return True: texts may have any length, and any number of edits."""
         return True
 

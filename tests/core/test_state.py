@@ -9,7 +9,7 @@ from kinds.rows import statistics_of
 from oracles.table import ORACLES, distinct, thinned
 
 import streammetrics as sm
-from streammetrics.core.registry import REGISTRY, registered_name
+from streammetrics.core.registry import PUBLIC, REGISTRY, registered_name
 from streammetrics.core.state.arrays import json_array
 from streammetrics.core.state.container import packed, unpacked
 from streammetrics.statistics.rankings import RankingBuffer
@@ -76,6 +76,17 @@ def test_forged_metadata(change):
     words = "the state|the array|parameters|exact sums|the counts of rows|cannot form a set"
     with pytest.raises(sm.StateFormatError, match=words):
         sm.from_bytes(forged(example().to_bytes(), change))
+
+
+def test_base_classes_of_the_package_have_no_states():
+    sm.Slices(example().copy().reset(), by=[["country"]])  # imports the bases of sets by key
+    bases = [name for name in REGISTRY if "." not in name and name not in {*PUBLIC, "UnitSet"}]
+    assert {"KeyedSet", "RegressionMetric"} <= {*bases}
+    for name in (*bases, "Metric"):
+        change = {"class": name, "parameters": {}}
+        for blob in (example().to_bytes(), sm.MAE().update([1.0], [2.0]).to_bytes()):
+            with pytest.raises(sm.StateFormatError, match=f"a.? {name}, which is not defined here"):
+                sm.from_bytes(forged(blob, lambda _, meta, change=change: meta.update(change)))
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,6 @@ def test_histograms_merged_in_pairs_and_at_once_are_the_same(max_cells, monkeypa
     places, found = rng.integers(-1, 3, size), []
     for long in (0, 1 << 40):
         monkeypatch.setattr(histograms, "_LONG", long)
-        arrays = held.moved(places, 4).arrays()
+        arrays = held.regrouped(places, 4).arrays()
         found.append({name: array.tobytes() for name, array in arrays.items()})
     assert found[0] == found[1]

@@ -80,7 +80,7 @@ class Numbers(Field):
             return None
         return self.finish(batch, (numbers.values,), None)
 
-    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: ARG002 - the batch holds the values
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Raise if a value that is not missing is outside the domain."""
         if not self.long:
             batch.refuse_long(self.name, "what is computed here")

@@ -86,7 +86,7 @@ class Field(ABC):
     def take(self, batch: Batch) -> Taken:
         """Return the converted columns and a mask of the rows with a missing value."""
 
-    def ignored(self, taken: Columns) -> Bools | None:  # noqa: ARG002 - most fields ignore no rows
+    def ignored(self, taken: Columns) -> Bools | None:
         """Return a mask of rows to leave out whatever else they hold; ``None`` for none."""
         return None
 
@@ -100,7 +100,7 @@ class Field(ABC):
         There is one column for each of `names`, unless they are computed.
         """
 
-    def whole(self, batch: Batch) -> Finished | None:  # noqa: ARG002 - for fields with a fast path
+    def whole(self, batch: Batch) -> Finished | None:
         """Fast path: return the result of `take`, `validate` and `finish` if every row is kept.
 
         Returns ``None`` unless it is quick to see that no value is missing or invalid; the caller
@@ -128,7 +128,7 @@ class Condition(ABC):
     def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise if a row that is not missing violates the condition."""
 
-    def holds(self, batch: Batch) -> bool:  # noqa: ARG002 - for conditions with a fast check
+    def holds(self, batch: Batch) -> bool:
         """Whether all rows are quickly seen to satisfy the condition; if not, `check` is called."""
         return False
 

@@ -12,7 +12,7 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
 from streammetrics.core.feeding.states import RowInfo, State
-from streammetrics.core.fields.weights import MANY, WeightedCount, read_amount, regrouped_amounts
+from streammetrics.core.fields.weights import MANY, WeightedCount, read_amount
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.state.arrays import (
     json_array,
@@ -221,8 +221,8 @@ class StateTable:
             which[mine[mine >= 0]] = every.which[one.which[mine >= 0]]
             which[theirs[theirs >= 0]] = every.which[two.which[theirs >= 0] + len(one.facts)]
             kinds.append(ColumnKinds(every.facts, which))
-        counts = regrouped_amounts(self.counts, mine, size)
-        counts += regrouped_amounts(other.counts, theirs, size)
+        counts = self.counts.regrouped(mine, size)
+        counts += other.counts.regrouped(theirs, size)
         pairs = zip(self.groups, other.groups, strict=True)
         groups = tuple([one.beside(mine, two, theirs, size) for one, two in pairs])
         return type(self)(self.plan, tuple(kinds), counts, groups)
@@ -236,7 +236,7 @@ class StateTable:
                 f"the states saw different kinds of rows: {error}"
             ) from None
         places = np.zeros(self.size, np.intp)
-        counts = regrouped_amounts(self.counts, places, 1)
+        counts = self.counts.regrouped(places, 1)
         with own_arithmetic():
             groups = tuple([each.regrouped(places, 1) for each in self.groups])
         kinds = tuple(map(ColumnKinds.of, zip(facts)))

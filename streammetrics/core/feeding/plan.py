@@ -121,7 +121,7 @@ class Plan:
         schemas = [self.schemas[source] for source in self.sources]
         return type(self), (self.start.statistics, schemas)
 
-    def _slice_rows(self, batch: Batch) -> int:  # noqa: ARG002 - used by keyed plans
+    def _slice_rows(self, batch: Batch) -> int:
         """Return how many rows of a long batch are processed at a time."""
         return tuning.BATCH_ROWS
 

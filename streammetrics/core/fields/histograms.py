@@ -55,7 +55,7 @@ class Histograms(StateField[ColumnHistograms]):
         super().__init__(inline=inline)
         self._cells, self._classes, self._of = cells, classes, of
 
-    def empty(self, of: Configured) -> ColumnHistograms:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> ColumnHistograms:
         """Return no histogram."""
         return ()
 
@@ -125,7 +125,7 @@ class Histograms(StateField[ColumnHistograms]):
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value)
 
-    def groups_arrays(self, value: Sequence[ColumnHistograms], size: int) -> dict[str, Array]:  # noqa: ARG002 - the values say it
+    def groups_arrays(self, value: Sequence[ColumnHistograms], size: int) -> dict[str, Array]:
         """Return how many histograms each group has, and the arrays of all."""
         widths = np.array([len(columns) for columns in value], np.int64)
         every = [histogram for columns in value for histogram in columns]
@@ -278,15 +278,15 @@ class GroupedHistograms(NamedTuple):
             ids = None if ids is None else ids[:total].copy()
         return cls(max_cells, _starts(sizes), levels, ids if levels.any() else None, scores, counts)
 
-    def at(self, group: int) -> ColumnHistograms:
+    def at(self, group: int) -> Weighed:
         """Return the histogram of a group, none if it has no rows."""
         part = slice(self.starts[group], self.starts[group + 1])
         if part.start == part.stop:
-            return ()
+            return Weighed()
         level = int(self.levels[group])
         ids = None if self.ids is None or not level else self.ids[part]
         cells = Cells(level, ids, self.scores[part], self.counts[part])
-        return (SortedHistogram.of_cells(self.max_cells, cells),)
+        return Weighed((SortedHistogram.of_cells(self.max_cells, cells),))
 
     def taken(self, groups: Places) -> Self:
         """Return some of the groups, in any order; -1 is a group without rows."""
@@ -297,7 +297,7 @@ class GroupedHistograms(NamedTuple):
         cells = self.scores[rows], self.counts.take(rows, axis=0)
         return type(self)(self.max_cells, _starts(sizes), levels, ids, *cells)
 
-    def moved(self, places: Places, size: int) -> Self:
+    def regrouped(self, places: Places, size: int) -> Self:
         """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
         groups = np.flatnonzero((places >= 0) & (np.diff(self.starts) > 0))
         groups = groups[np.argsort(places[groups], kind="stable")]
@@ -309,7 +309,7 @@ class GroupedHistograms(NamedTuple):
             odd = (np.arange(to.size) - first) % 2 > 0
             others = np.full(to.size + 1, -1)
             others[np.flatnonzero(odd) - 1] = groups[odd]
-            both = mine.taken(groups[~odd]).plus(mine.taken(others[:-1][~odd]))
+            both = mine.taken(groups[~odd]).groups_plus(mine.taken(others[:-1][~odd]))
             assert both is not None  # there are as many rows as before
             mine, to = both, to[~odd]
             groups = np.arange(to.size)
@@ -321,14 +321,14 @@ class GroupedHistograms(NamedTuple):
         """Return `size` groups: many long histograms are merged at once, place by place."""
         every: list[ColumnHistograms] = [()] * size
         for part in np.split(np.arange(to.size), np.flatnonzero(np.diff(to)) + 1):
-            (first,), *others = [self.at(group) for group in groups[part].tolist()]
+            (first,), *others = [self.at(group).columns for group in groups[part].tolist()]
             first.merge(*[other for (other,) in others])  # nobody else has it
             every[to[part[0]]] = (first,)
         found = self.of_columns(self.max_cells, self.counts.shape[1], every)
         assert found is not None  # there are as many rows as before
         return found
 
-    def plus(self, other: Self) -> Self | None:
+    def groups_plus(self, other: Self) -> Self | None:
         """Return the rows of both; ``None`` if there are too many."""
         if not len(self.scores) or not len(other.scores):
             return self if len(self.scores) else other
@@ -414,7 +414,7 @@ class WeighedHistograms(StateField[Weighed]):
         self.columns = Histograms(cells, classes, of)
         self._squares = Histograms(lambda of: min(cells(of), CELLS), classes, of)
 
-    def empty(self, of: Configured) -> Weighed:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> Weighed:
         """Return no histogram."""
         return Weighed()
 
@@ -485,32 +485,6 @@ class WeighedHistograms(StateField[Weighed]):
     def no_groups(self, of: Configured, size: int) -> GroupedHistograms:
         """Return no histograms."""
         return self.columns.no_groups_of(of, size)
-
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the rows of both."""
-        if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
-            both = mine.plus(other)
-            if both is not None:
-                return both
-        return super().groups_plus(mine, other, size)
-
-    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the histograms of groups that go to one place."""
-        if isinstance(value, GroupedHistograms):
-            return value.moved(places, size)
-        return super().regrouped(value, places, size, of)
-
-    def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now."""
-        if isinstance(value, GroupedHistograms):
-            return value.nbytes
-        return super().groups_nbytes(value)
-
-    def at(self, value: Any, group: int) -> Weighed:
-        """Return the histograms of one group."""
-        if isinstance(value, GroupedHistograms):
-            return Weighed(value.at(group))
-        return super().at(value, group)
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return the arrays of the histograms, and of those of squares where these are held."""

@@ -114,17 +114,17 @@ class Entries(ABC, Generic[C]):
     def at(self, value: C, rows: Places) -> C:
         """Return some of the entries."""
 
-    def minus(self, value: C, other: C, places: Places | None) -> C:  # noqa: ARG002 - most can
+    def minus(self, value: C, other: C, places: Places | None) -> C:
         """Return the entries less `other`, which stands at some of their places."""
         raise IncompatibleMetricsError(
             "a minimum or maximum cannot be computed without some of its rows"
         )
 
-    def scaled(self, value: C, weight: float) -> C:  # noqa: ARG002 - most do not weigh
+    def scaled(self, value: C, weight: float) -> C:
         """Return the entries of rows of so many times the weight."""
         return value
 
-    def used(self, value: C) -> Bools | None:  # noqa: ARG002 - most cannot tell
+    def used(self, value: C) -> Bools | None:
         """Return which labels have rows; ``None`` where these entries cannot tell."""
         return None
 
@@ -289,7 +289,7 @@ class LabelTable(StateField[LabelledEntries]):
         super().__init__(inline=inline)
         self._columns = columns
 
-    def empty(self, of: Configured) -> LabelledEntries:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> LabelledEntries:
         """Return no labels."""
         columns = {name: kind.none() for name, kind in self._columns.items()}
         return LabelledEntries(np.empty(0, np.int64), columns)
@@ -318,7 +318,7 @@ class LabelTable(StateField[LabelledEntries]):
             arrays |= kind.arrays(name, value.columns[name])
         return arrays
 
-    def taken(self, arrays: Arrays, of: Configured) -> LabelledEntries:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> LabelledEntries:
         """Return the table: labels in order, and as many entries in each column."""
         labels = unpacked_labels(arrays, "labels")
         if not (labels[1:] > labels[:-1]).all():
@@ -415,7 +415,7 @@ class Largest(StateField[RankedIds]):
         super().__init__(inline=inline)
         self._k = k
 
-    def empty(self, of: Configured) -> RankedIds:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> RankedIds:
         """Return no ids."""
         return RankedIds(np.empty(0, np.int64), np.empty(0))
 
@@ -446,7 +446,7 @@ class Largest(StateField[RankedIds]):
         width = max(map(len, ids.tolist()), default=1) if ids.dtype.kind == "U" else 0
         return {"ids": packed_labels(ids.astype(f"U{width}") if width else ids), "values": value[1]}
 
-    def taken(self, arrays: Arrays, of: Configured) -> RankedIds:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> RankedIds:
         """Return ids and values that are in order and not too many."""
         ids, values = unpacked_labels(arrays, "ids"), take_array(arrays, "values", "float64")
         if len(arrays) != 2 or len(ids) != len(values) or not np.isfinite(values).all():
@@ -465,7 +465,7 @@ class HashSketch(StateField["NDArray[np.uint64]"]):
         super().__init__(inline=inline)
         self._k = k
 
-    def empty(self, of: Configured) -> NDArray[np.uint64]:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> NDArray[np.uint64]:
         """Return no hashes."""
         return np.empty(0, np.uint64)
 
@@ -477,14 +477,14 @@ class HashSketch(StateField["NDArray[np.uint64]"]):
         """Return the hashes, ascending."""
         return {"": value}
 
-    def taken(self, arrays: Arrays, of: Configured) -> NDArray[np.uint64]:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> NDArray[np.uint64]:
         """Return hashes that are distinct, ascending and not too many."""
         hashes = self.the_array(arrays, "uint64")
         if len(hashes) > self._k or not (hashes[1:] > hashes[:-1]).all():
             raise StateFormatError(f"they are not the {self._k} smallest hashes, ascending")
         return hashes.copy()
 
-    def scaled(self, value: NDArray[np.uint64], weight: float) -> NDArray[np.uint64]:  # noqa: ARG002 - weights do not matter
+    def scaled(self, value: NDArray[np.uint64], weight: float) -> NDArray[np.uint64]:
         """Return the same hashes."""
         return value
 

@@ -41,13 +41,7 @@ class Sum(ShapedField[ExactSum]):
         """Return the products, exactly."""
         return value.times(weight)
 
-    def regrouped(
-        self,
-        value: ExactSum,
-        places: Places,
-        size: int,
-        of: Configured,  # noqa: ARG002 - nothing depends on it
-    ) -> ExactSum:
+    def regrouped(self, value: ExactSum, places: Places, size: int, of: Configured) -> ExactSum:
         """Return the sums of groups that go to one place."""
         return value.regroup(places, size)
 
@@ -66,6 +60,30 @@ class GroupedSums(NamedTuple):
     seen: Bools
     sums: dict[str, ExactSum]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return self.seen.nbytes + sum(total.nbytes for total in self.sums.values())
+
+    def at(self, group: int) -> dict[str, ExactSum]:
+        """Return the sums of one group."""
+        return {n: total[group] for n, total in self.sums.items()} if self.seen[group] else {}
+
+    def groups_plus(self, other: GroupedSums) -> GroupedSums | None:
+        """Return the sums of both; ``None`` if they are of different numbers of outputs."""
+        seen = self.seen | other.seen
+        if not self.sums or not other.sums:
+            return GroupedSums(seen, self.sums or other.sums)
+        if any(self.sums[name].shape != total.shape for name, total in other.sums.items()):
+            return None
+        return GroupedSums(seen, {n: total + other.sums[n] for n, total in self.sums.items()})
+
+    def regrouped(self, places: Places, size: int) -> GroupedSums:
+        """Return the sums of groups that go to one place."""
+        seen = np.zeros(size, np.bool_)
+        seen[places[self.seen & (places >= 0)]] = True
+        return GroupedSums(seen, {n: t.regroup(places, size) for n, t in self.sums.items()})
+
 
 class NamedSums(StateField[dict[str, ExactSum]]):
     """Exact sums by name, each one or ``(d,)`` for as many outputs as rows turn out to have.
@@ -78,7 +96,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         super().__init__(inline=inline)
         self._names = names
 
-    def empty(self, of: Configured) -> dict[str, ExactSum]:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> dict[str, ExactSum]:
         """Return no sums."""
         return {}
 
@@ -150,14 +168,12 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             return value
         return {name: total - _fitting(total, other[name]) for name, total in value.items()}
 
-    def no_groups(self, of: Configured, size: int) -> GroupedSums:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> GroupedSums:
         """Return no sums."""
         return GroupedSums(np.zeros(size, np.bool_), {})
 
     def of_groups(
-        self,
-        values: Sequence[dict[str, ExactSum]],
-        of: Configured,  # noqa: ARG002 - the values say it
+        self, values: Sequence[dict[str, ExactSum]], of: Configured
     ) -> GroupedSums | tuple[dict[str, ExactSum], ...]:
         """Return the sums of all groups, of which those without rows have none."""
         return self._grouped(values)
@@ -180,41 +196,11 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         """Return the sums of the rows of a batch, by name."""
         return GroupedSums((group.counts > 0) & bool(found), found)
 
-    def at(self, value: Any, group: int) -> dict[str, ExactSum]:
-        """Return the sums of one group."""
-        if not isinstance(value, GroupedSums):
-            return super().at(value, group)
-        return {n: total[group] for n, total in value.sums.items()} if value.seen[group] else {}
-
     def together(self, value: Any) -> dict[str, ExactSum] | None:
         """Return the sums of all groups, where each has rows, of one output."""
         if not isinstance(value, GroupedSums) or not value.sums or not value.seen.all():
             return None
         return value.sums if all(len(total.shape) == 1 for total in value.sums.values()) else None
-
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the sums of both."""
-        if isinstance(mine, GroupedSums) and isinstance(other, GroupedSums):
-            seen = mine.seen | other.seen
-            if not mine.sums or not other.sums:
-                return GroupedSums(seen, mine.sums or other.sums)
-            if all(mine.sums[name].shape == other.sums[name].shape for name in mine.sums):
-                return GroupedSums(seen, self.plus(mine.sums, other.sums))
-        return super().groups_plus(mine, other, size)
-
-    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the sums of groups that go to one place."""
-        if not isinstance(value, GroupedSums):
-            return super().regrouped(value, places, size, of)
-        seen = np.zeros(size, np.bool_)
-        seen[places[value.seen & (places >= 0)]] = True
-        return GroupedSums(seen, {n: t.regroup(places, size) for n, t in value.sums.items()})
-
-    def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now."""
-        if not isinstance(value, GroupedSums):
-            return super().groups_nbytes(value)
-        return value.seen.nbytes + self.nbytes(value.sums)
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return which groups have rows, and digits and exponent of each sum."""
@@ -286,7 +272,7 @@ class Width(StateField[int]):
         super().__init__()
         self._of, self._largest = of, largest
 
-    def empty(self, of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> int:
         """Return 0."""
         return 0
 
@@ -300,18 +286,18 @@ class Width(StateField[int]):
         """Return the number."""
         return {"": np.array([value], np.int64)}
 
-    def taken(self, arrays: Arrays, of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> int:
         """Return a number that is not negative, nor too large."""
         width = self.the_array(arrays, "int64")
         if width.shape != (1,) or not 0 <= width[0] <= self._largest:
             raise StateFormatError(f"{width.tolist()} is not a number of {self._of}")
         return int(width[0])
 
-    def nbytes(self, value: int) -> int:  # noqa: ARG002 - all are of one size
+    def nbytes(self, value: int) -> int:
         """Bytes of a number."""
         return 8
 
-    def scaled(self, value: int, weight: float) -> int:  # noqa: ARG002 - weights do not matter
+    def scaled(self, value: int, weight: float) -> int:
         """Return the same number."""
         return value
 
@@ -320,11 +306,11 @@ class Width(StateField[int]):
         self.plus(value, other)
         return value
 
-    def no_groups(self, of: Configured, size: int) -> Ints:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> Ints:
         """Return zeros."""
         return np.zeros(size, np.int64)
 
-    def of_groups(self, values: Sequence[int], of: Configured) -> Ints:  # noqa: ARG002 - the values say it
+    def of_groups(self, values: Sequence[int], of: Configured) -> Ints:
         """Return the numbers of all groups."""
         return np.array(values, np.int64)
 
@@ -336,7 +322,7 @@ class Width(StateField[int]):
         """Return the number of one group."""
         return int(value[group])
 
-    def groups_plus(self, mine: Ints, other: Ints, size: int) -> Ints:  # noqa: ARG002 - arrays say it
+    def groups_plus(self, mine: Ints, other: Ints, size: int) -> Ints:
         """Return the one that there is in each group."""
         odd = np.flatnonzero((mine != other) & (mine > 0) & (other > 0))
         if odd.size:
@@ -354,15 +340,11 @@ class Width(StateField[int]):
             self.plus(int(widths[places[kept]][odd[0]]), int(value[kept][odd[0]]))
         return widths
 
-    def groups_nbytes(self, value: Ints) -> int:
-        """Bytes held now."""
-        return value.nbytes
-
-    def groups_arrays(self, value: Ints, size: int) -> dict[str, Array]:  # noqa: ARG002 - the array says it
+    def groups_arrays(self, value: Ints, size: int) -> dict[str, Array]:
         """Return the numbers."""
         return {"": value}
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Ints:  # noqa: ARG002 - nothing depends on it
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Ints:
         """Return the numbers, none of them negative, nor too large."""
         widths = self.the_array(arrays, "int64")
         least, most = widths.min(initial=0), widths.max(initial=0)
@@ -371,11 +353,43 @@ class Width(StateField[int]):
         return widths
 
 
+class GroupedExtremes(NamedTuple):
+    """The extremes of each column (groups, columns), nan in groups without rows."""
+
+    of_any: np.ufunc
+    table: Floats
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return self.table.nbytes
+
+    def at(self, group: int) -> Floats:
+        """Return the extremes of one group."""
+        found: Floats = self.table[group]
+        return np.empty(0) if found.size and math.isnan(found[0]) else found
+
+    def groups_plus(self, other: GroupedExtremes) -> GroupedExtremes | None:
+        """Return the extremes of both; ``None`` if they are of different numbers of columns."""
+        if not self.table.shape[1] or not other.table.shape[1]:
+            return self if self.table.shape[1] else other
+        if self.table.shape != other.table.shape:
+            return None
+        return self._replace(table=self.of_any(self.table, other.table))
+
+    def regrouped(self, places: Places, size: int) -> GroupedExtremes:
+        """Return the extremes of the groups that go to each place."""
+        kept = places >= 0
+        found = np.full((size, self.table.shape[1]), np.nan)
+        self.of_any.at(found, places[kept], self.table[kept])
+        return self._replace(table=found)
+
+
 class Extreme(StateField["Floats"]):
     """The smallest number of each column, or with `largest` the largest; ``(0,)`` without rows.
 
-    They may be infinite; -0.0 is to be taken as 0.0. Grouped values are an array (groups, columns),
-    nan in those without rows, or a tuple where groups have different numbers of columns.
+    They may be infinite; -0.0 is to be taken as 0.0. Grouped values are `GroupedExtremes`, or a
+    tuple where groups have different numbers of columns.
     """
 
     def __init__(self, *, largest: bool = False) -> None:
@@ -383,7 +397,7 @@ class Extreme(StateField["Floats"]):
         self._better = np.maximum if largest else np.minimum
         self._of_any = np.fmax if largest else np.fmin
 
-    def empty(self, of: Configured) -> Floats:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> Floats:
         """Return no number."""
         return np.empty(0)
 
@@ -399,7 +413,7 @@ class Extreme(StateField["Floats"]):
         """Return the numbers."""
         return {"": value}
 
-    def taken(self, arrays: Arrays, of: Configured) -> Floats:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Floats:
         """Return the numbers, none of them nan or -0.0."""
         values = self.the_array(arrays, "float64")
         if np.isnan(values).any():
@@ -408,7 +422,7 @@ class Extreme(StateField["Floats"]):
             raise StateFormatError("an extreme is -0.0, which is kept as 0.0")
         return values.copy()
 
-    def scaled(self, value: Floats, weight: float) -> Floats:  # noqa: ARG002 - weights do not matter
+    def scaled(self, value: Floats, weight: float) -> Floats:
         """Return the same numbers: rows are there or not, whatever they weigh."""
         return value
 
@@ -425,46 +439,18 @@ class Extreme(StateField["Floats"]):
             )
         return value
 
-    def no_groups(self, of: Configured, size: int) -> Floats:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> GroupedExtremes:
         """Return no columns."""
-        return np.empty((size, 0))
+        return GroupedExtremes(self._of_any, np.empty((size, 0)))
 
-    def of_batch(self, found: Floats, group: GroupCodes) -> Floats:
+    def of_batch(self, found: Floats, group: GroupCodes) -> GroupedExtremes:
         """Return the extremes of the numbers of rows (n, columns)."""
         value = np.full((group.size, found.shape[1]), np.nan)
         for column, numbers in zip(value.T, found.T, strict=True):
             self._of_any.at(column, group.index, numbers)
-        return value
+        return GroupedExtremes(self._of_any, value)
 
-    def at(self, value: Any, group: int) -> Floats:
-        """Return the extremes of one group."""
-        found = super().at(value, group)
-        if type(value) is tuple or not found.size or not math.isnan(found[0]):
-            return found
-        return np.empty(0)
-
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the extremes of both."""
-        if type(mine) is not tuple and type(other) is not tuple:
-            if not mine.shape[1] or not other.shape[1]:
-                return mine if mine.shape[1] else other
-            if mine.shape == other.shape:
-                return self._of_any(mine, other)
-        return super().groups_plus(mine, other, size)
-
-    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the extremes of the groups that go to each place."""
-        if type(value) is tuple:
-            return super().regrouped(value, places, size, of)
-        kept = places >= 0
-        found = np.full((size, value.shape[1]), np.nan)
-        self._of_any.at(found, places[kept], value[kept])
-        return found
-
-    def together(self, value: Any) -> Any:
+    def together(self, value: Any) -> Floats | None:
         """Return the extremes of all groups, if they have one column."""
-        return value if type(value) is not tuple and value.shape[1] == 1 else None
-
-    def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now."""
-        return super().groups_nbytes(value) if type(value) is tuple else value.nbytes
+        columns = value.table if isinstance(value, GroupedExtremes) else np.empty((0, 0))
+        return columns if columns.shape[1] == 1 else None

@@ -17,7 +17,6 @@ from streammetrics.core.fields.weights import (
     chained_amounts,
     check_rows,
     read_amount,
-    regrouped_amounts,
 )
 from streammetrics.core.state.arrays import nested, part, take_array, take_sizes
 
@@ -108,6 +107,36 @@ class GroupedCells(NamedTuple):
         codes: Ints = (group * height + moved(rows, row)) * width + moved(columns, column)
         return codes
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return sum(part.nbytes for part in self)
+
+    def at(self, group: int) -> GroupedCells:
+        """Return the pairs of one group, and its labels."""
+        first = group * self.area
+        low, high = np.searchsorted(self.codes, [first, first + self.area]).tolist()
+        codes, amount = self.codes[low:high] - first, self.amount.at(slice(low, high))
+        return self._replace(codes=codes, amount=amount).used()
+
+    def groups_plus(self, other: GroupedCells) -> GroupedCells | None:
+        """Return the pairs of both; ``None`` if labels of one are integers, of the other text."""
+        alike = self.kinds == other.kinds or not self.codes.size or not other.codes.size
+        return self.plus(other) if alike else None
+
+    def regrouped(self, places: Places, size: int) -> GroupedCells:
+        """Return the pairs of groups that go to one place."""
+        group, cell = np.divmod(self.codes, self.area)
+        to = places[group]
+        kept = np.flatnonzero(to >= 0)
+        codes, amount = to[kept] * self.area + cell[kept], self.amount
+        if kept.size < to.size:
+            amount = amount.at(kept)
+        if (codes[1:] > codes[:-1]).all():
+            return self._replace(codes=codes, amount=amount)
+        codes, place = np.unique(codes, return_inverse=True)
+        return self._replace(codes=codes, amount=amount.regrouped(place, codes.size))
+
     def minus(self, other: GroupedCells) -> GroupedCells:
         """Return the pairs of one group that are left without those of another."""
         both = self.plus(other)
@@ -153,7 +182,7 @@ class PairTable(StateField[GroupedCells]):
         super().__init__(inline=inline)
         self._whole, self._most, self._of = whole, most, of
 
-    def empty(self, of: Configured) -> GroupedCells:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> GroupedCells:
         """Return no pairs."""
         return GroupedCells.empty()
 
@@ -172,7 +201,7 @@ class PairTable(StateField[GroupedCells]):
             **nested("amount", value.amount.arrays()),
         }
 
-    def taken(self, arrays: Arrays, of: Configured) -> GroupedCells:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> GroupedCells:
         """Return labels, pairs and amounts, all of which are in order and in use."""
         pairs = take_array(arrays, "pairs", "int64")
         return self._read({**arrays, "sizes": np.array([len(pairs)])}, 1)
@@ -211,7 +240,7 @@ class PairTable(StateField[GroupedCells]):
 
     def nbytes(self, value: GroupedCells) -> int:
         """Bytes held now."""
-        return sum(part.nbytes for part in value)
+        return value.nbytes
 
     def scaled(self, value: GroupedCells, weight: float) -> GroupedCells:
         """Return the same pairs with as many times the amounts."""
@@ -221,54 +250,15 @@ class PairTable(StateField[GroupedCells]):
         """Return the pairs that are left, and their labels."""
         return value.minus(other)
 
-    def no_groups(self, of: Configured, size: int) -> GroupedCells:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> GroupedCells:
         """Return no pairs."""
         return GroupedCells.empty()
 
-    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the pairs of groups that go to one place."""
-        if not isinstance(value, GroupedCells):
-            return super().regrouped(value, places, size, of)
-        group, cell = np.divmod(value.codes, value.area)
-        to = places[group]
-        kept = np.flatnonzero(to >= 0)
-        codes, amount = to[kept] * value.area + cell[kept], value.amount
-        if kept.size < to.size:
-            amount = amount.at(kept)
-        if (codes[1:] > codes[:-1]).all():
-            return value._replace(codes=codes, amount=amount)
-        codes, place = np.unique(codes, return_inverse=True)
-        return value._replace(codes=codes, amount=regrouped_amounts(amount, place, codes.size))
-
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the pairs of both."""
-        both = isinstance(mine, GroupedCells) and isinstance(other, GroupedCells)
-        if both and (not mine.codes.size or not other.codes.size or mine.kinds == other.kinds):
-            return mine.plus(other)
-        return super().groups_plus(mine, other, size)
-
-    def at(self, value: Any, group: int) -> GroupedCells:
-        """Return the pairs of one group, and its labels."""
-        if not isinstance(value, GroupedCells):
-            return super().at(value, group)
-        first = group * value.area
-        low, high = np.searchsorted(value.codes, [first, first + value.area]).tolist()
-        codes, amount = value.codes[low:high] - first, value.amount.at(slice(low, high))
-        return value._replace(codes=codes, amount=amount).used()
-
     def of_groups(
-        self,
-        values: Sequence[GroupedCells],
-        of: Configured,  # noqa: ARG002 - the values say it
+        self, values: Sequence[GroupedCells], of: Configured
     ) -> GroupedCells | tuple[GroupedCells, ...]:
         """Return the pairs of all groups."""
         return _grouped(values)
-
-    def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now."""
-        if not isinstance(value, GroupedCells):
-            return super().groups_nbytes(value)
-        return sum(part.nbytes for part in value)
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return labels, how many pairs each group has, pairs and exact amounts."""

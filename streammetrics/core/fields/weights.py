@@ -182,6 +182,19 @@ class WeightedCount:
         )
         return type(self)(counts, weights, self._most, squares)
 
+    def regrouped(self, places: Places, size: int) -> Self:
+        """Return `size` amounts: the i-th of these is added at ``places[i]``; -1 drops it."""
+        value = self
+        if float(value.counts.sum(dtype=np.float64)) >= MANY:
+            value = type(self)(value.counts, value.weights, MANY, value.squares)
+        kept = np.flatnonzero(places >= 0)
+        counts = added_at(places[kept], value.counts[kept], size)
+        weights, squares = (
+            None if sums is None else sums.regroup(places, size)
+            for sums in (value.weights, value.squares)
+        )
+        return type(self)(counts, weights, int(counts.max(initial=0)), squares)
+
     def at(self, index: object) -> Self:
         """Return some of the amounts, indexed as in NumPy."""
         weights = None if self.weights is None else self.weights[index]
@@ -287,19 +300,6 @@ def signs_of(amount: ExactSum) -> Array:
 # ---- amounts of groups, along the first axis ----
 
 
-def regrouped_amounts(value: WeightedCount, places: Places, size: int) -> WeightedCount:
-    """Return the amounts of rows that go to one place, of which -1 is none."""
-    if float(value.counts.sum(dtype=np.float64)) >= MANY:
-        value = WeightedCount(value.counts, value.weights, MANY, value.squares)
-    kept = np.flatnonzero(places >= 0)
-    counts = added_at(places[kept], value.counts[kept], size)
-    weights, squares = (
-        None if sums is None else sums.regroup(places, size)
-        for sums in (value.weights, value.squares)
-    )
-    return WeightedCount(counts, weights, int(counts.max(initial=0)), squares)
-
-
 def chained_amounts(values: Sequence[WeightedCount]) -> WeightedCount:
     """Return amounts ``(n,)`` one after the other."""
     if all(value.weights is None for value in values):
@@ -400,19 +400,17 @@ class ShapedField(StateField[V]):
         """Return the values of no rows."""
         return self.zeros((size, *shape_of(self._shape, of)))
 
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - the values say it
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the sums of both."""
         return mine + other
 
-    def groups_arrays(self, value: Any, size: int) -> Any:  # noqa: ARG002 - as above
+    def groups_arrays(self, value: Any, size: int) -> Any:
         """Return the arrays of exact sums."""
         return value.arrays()
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> V:
         """Return the values of untrusted `arrays`."""
         return self.read((size, *shape_of(self._shape, of)), arrays)
-
-    groups_nbytes = nbytes
 
 
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
@@ -451,20 +449,6 @@ class Weight(ShapedField[WeightedCount]):
     def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the products, exactly."""
         return value.scaled(weight, squared=self._squared)
-
-    def regrouped(
-        self,
-        value: WeightedCount,
-        places: Places,
-        size: int,
-        of: Configured,  # noqa: ARG002 - nothing depends on it
-    ) -> WeightedCount:
-        """Return the amounts of groups that go to one place."""
-        return regrouped_amounts(value, places, size)
-
-    def at(self, value: WeightedCount, group: int) -> WeightedCount:
-        """Return the amounts of one group."""
-        return value.at(group)
 
     def of_groups(self, values: Sequence[WeightedCount], of: Configured) -> WeightedCount:
         """Return the amounts of all groups."""
@@ -560,7 +544,7 @@ class WideWeights(StateField[WeightedCount]):
         super().__init__()
         self._kinds, self._of = kinds, of
 
-    def empty(self, of: Configured) -> WeightedCount:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> WeightedCount:
         """Return amounts of nothing."""
         return WeightedCount.zero((self._kinds, 0))
 
@@ -575,7 +559,7 @@ class WideWeights(StateField[WeightedCount]):
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
-    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:
         """Return the amounts, none of which is negative."""
         digits = arrays.get("digits")
         size = len(digits) if digits is not None and digits.ndim == 2 else 0

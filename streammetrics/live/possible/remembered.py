@@ -109,7 +109,7 @@ class ScoreCells(Remembered):
 
     columns = Histograms(lambda of: of.max_bins, 1, "columns of predictions", inline=True)
 
-    def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
+    def update(self, values: Floats, *, weight: None) -> None:
         """Count the values of the rows."""
         (cells,) = type(self).columns.forks(self.columns, 1, self)
         if values.size:
@@ -150,7 +150,7 @@ class Called(Remembered):
 
     rows = Weight((2,), inline=True)
 
-    def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
+    def update(self, values: Floats, *, weight: None) -> None:
         """Count the rows on each side."""
         positive = int(np.count_nonzero(values >= self.threshold))
         self.rows += WeightedCount.of_counts(
@@ -172,7 +172,7 @@ class Terms(Remembered):
     most = Sum()
     rows = Weight()
 
-    def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
+    def update(self, values: Floats, *, weight: None) -> None:
         """Add both losses of the rows."""
         lost = ProbabilityLossSum(loss=self.loss).losses
         codes = np.zeros(values.size, np.uint8)
@@ -204,7 +204,7 @@ class Classes(Remembered):
         labels = Labels(self.of, fact=f"labels of {self.of}")
         return Schema((labels,), self.nan_policy, UNWEIGHTED)
 
-    def update(self, labels: Column, *, weight: object) -> None:  # noqa: ARG002 - rows weigh one
+    def update(self, labels: Column, *, weight: object) -> None:
         """Count the rows of each class."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)

@@ -271,7 +271,7 @@ class ContingencyMetric(Metric[V_co]):
             )
         return values
 
-    def _listed(self, values: Any, table: Confusion) -> list[V_co]:  # noqa: ARG002 - subclasses use it
+    def _listed(self, values: Any, table: Confusion) -> list[V_co]:
         """Return the value of each group."""
         return values.tolist() if getattr(values, "ndim", 0) == 1 else list(values)
 
@@ -317,7 +317,7 @@ class ContingencyMetric(Metric[V_co]):
     def read(self, table: Confusion) -> Any:
         """Return the value of each group of a table, (groups,); all groups have rows."""
 
-    def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - subclasses use it
+    def _nothing(self, table: Confusion) -> V_co:
         """Return the value without rows."""
         return cast("V_co", math.nan)
 

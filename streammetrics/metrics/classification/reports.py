@@ -172,7 +172,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         """Whether rows may have labels besides the given ones; these then count as wrong."""
         return self.labels is not None
 
-    def _confusion(self, table: Any, rows: object = None) -> Confusion:  # noqa: ARG002 - same signature as readout
+    def _confusion(self, table: Any, rows: object = None) -> Confusion:
         """Return the counts per class; with `multilabel` per label."""
         if isinstance(table, LabelTables):
             return cast("Confusion", LabelCounts.of(table, self.labels))

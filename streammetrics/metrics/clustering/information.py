@@ -191,7 +191,7 @@ class MutualInfo(InformationMetric):
     higher_is_better = True
     value_range = (0.0, math.inf)
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - uses only the first
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the information."""
         return mutual
 
@@ -299,7 +299,7 @@ class Homogeneity(InformationMetric):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - uses only two of them
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the share of the entropy of classes that is explained."""
         return mutual / true if true else 1.0
 
@@ -324,7 +324,7 @@ class Completeness(InformationMetric):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - uses only two of them
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the share of the entropy of clusters that is explained."""
         return mutual / pred if pred else 1.0
 
@@ -357,7 +357,7 @@ class VMeasure(InformationMetric):
 
     beta: Annotated[float, Positive] = 1.0
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - does not need the counts
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the harmonic mean."""
         h, c = (mutual / true if true else 1.0), (mutual / pred if pred else 1.0)
         return (1 + self.beta) * h * c / (self.beta * h + c) if h + c else 0.0

@@ -176,7 +176,7 @@ class SampledMetric(InternalMetric):
         low, high = self.certain(*statistics)
         return Interval(float(low), float(high))
 
-    def certain(self, *statistics: object) -> tuple[float, float]:  # noqa: ARG002 - subclasses use it
+    def certain(self, *statistics: object) -> tuple[float, float]:
         """Return bounds of the value if the sample does not hold all points."""
         return self.value_range or (-math.inf, math.inf)
 

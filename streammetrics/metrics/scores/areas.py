@@ -433,7 +433,7 @@ class PRAUC(ClassScoreMetric[NoAverage]):
         before = _precision(steps.tp_above, steps.fp_above)
         return (before + _precision(steps.tp, steps.fp)) / 2
 
-    def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - the bound holds for any weights
+    def _least(self, steps: Steps, row: float) -> Floats:
         """Return the mean precision on the chord of the curve with negatives first (concave)."""
         return (_precision(steps.tp_above, steps.fp) + _precision(steps.tp, steps.fp)) / 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -96,6 +97,12 @@ class Steps:
         """Negatives above the cell."""
         return self._fp[1:]
 
+    def mirrored(self, positives: Any, negatives: Any) -> Steps:
+        """Return the cells in reverse order, with the classes exchanged, of so many rows in all."""
+        low, high, single = -self.high[::-1], -self.low[::-1], self.single[::-1]
+        below_p, below_n = (positives - self._fp)[::-1], (negatives - self._tp)[::-1]
+        return Steps(low, high, single, self.n[::-1], self.p[::-1], below_p, below_n)
+
 
 def _counted_down(sums: Array | int, counts: Array) -> Array:
     if not isinstance(sums, int):
@@ -118,6 +125,7 @@ class CumulativeCounts:
 
     def __init__(self, histogram: SortedHistogram, whole: bool, logits: bool) -> None:
         self._histogram, self.logits = histogram, logits
+        self._mirrors: CumulativeCounts | None = None
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
         self._unit = 0  # exponent of the power of two that is the unit of amounts
@@ -214,7 +222,9 @@ class CumulativeCounts:
 
     def mirrored(self) -> CumulativeCounts:
         """Return the same rows with the classes exchanged and the scores negated."""
-        return _Mirror(self)
+        twin = copy.copy(self)
+        twin._mirrors, twin.positives, twin.negatives = self, self.negatives, self.positives
+        return twin
 
     def probabilities(self, scores: Floats) -> Floats:
         """Return scores as probabilities; they may be kept as logits."""
@@ -226,7 +236,11 @@ class CumulativeCounts:
         return np.array([low for low, _ in edges]), np.array([high for _, high in edges])
 
     def steps(self) -> Iterator[Steps]:
-        """Yield the cells in ascending order, in blocks."""
+        """Yield the cells in blocks, each in ascending order; mirrored blocks come from the top."""
+        if self._mirrors is not None:
+            for steps in self._mirrors.steps():
+                yield steps.mirrored(self.positives, self.negatives)
+            return
         if self._only is not None:
             yield self._only
             return
@@ -234,22 +248,6 @@ class CumulativeCounts:
         for low, high, single, (n, p) in self._histogram.cells():
             yield Steps(low, high, single, p, n, tp, fp)
             tp, fp = tp - int(p.sum()), fp - int(n.sum())
-
-
-class _Mirror(CumulativeCounts):
-    """Cumulative counts with the classes exchanged and the order of scores reversed."""
-
-    def __init__(self, of: CumulativeCounts) -> None:
-        self.__dict__.update(of.__dict__)
-        self._of, self.positives, self.negatives = of, of.negatives, of.positives
-
-    def steps(self) -> Iterator[Steps]:
-        """Yield the blocks of cells, each in reverse order."""
-        for steps in self._of.steps():
-            low, high, single = -steps.high[::-1], -steps.low[::-1], steps.single[::-1]
-            below_p, below_n = self.positives - steps._fp, self.negatives - steps._tp
-            p, n = steps.n[::-1], steps.p[::-1]
-            yield Steps(low, high, single, p, n, below_p[::-1], below_n[::-1])
 
 
 def _weighed(histogram: SortedHistogram, *has_rows: bool) -> tuple[Steps, int]:
@@ -580,7 +578,7 @@ class ClassScoreMetric(NumberOrArray[NoAverage], ScoredMetric[float | LabelledAr
         known = self._pictured_by._parameters
         return self._pictured_by(**{n: v for n, v in self.config.items() if n in known})
 
-    def _curve(self, stairs: CumulativeCounts) -> Points:  # noqa: ARG002 - subclasses use it
+    def _curve(self, stairs: CumulativeCounts) -> Points:
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")
 

@@ -152,12 +152,7 @@ class KolmogorovSmirnov(ClassScoreMetric[NoAverage]):
         return value, value, certainly_highest(self, stairs)[2]
 
     def _reached(
-        self,
-        stairs: CumulativeCounts,
-        tp: Array,
-        fp: Array,
-        tn: Array,  # noqa: ARG002 - same signature as the others
-        margin: float,  # noqa: ARG002 - same signature as the others
+        self, stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array, margin: float
     ) -> tuple[Array, float]:
         """Return the distance times P N, an integer if rows are counted."""
         gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)

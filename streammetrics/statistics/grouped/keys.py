@@ -241,12 +241,7 @@ class Key(Field):
             )
         return (column,), None
 
-    def finish(
-        self,
-        batch: Batch,  # noqa: ARG002 - the column says all
-        taken: Columns,
-        rows: Places | None,
-    ) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the keys of the kept rows, and whether they are text or what their facts say."""
         (column,) = taken
         facts = column.facts if isinstance(column, KeyColumn) else None

@@ -440,7 +440,7 @@ _TINY = 1e-290  # probabilities below this have few or no digits
 class OfOneWidth(Condition):
     """Condition that both distributions have the same shape."""
 
-    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - only shapes are checked
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise if the shapes differ."""
         one, other = (batch.numbers(name) for name in ("y_true", "y_score"))
         if one.shape != other.shape:

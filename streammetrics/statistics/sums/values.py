@@ -48,10 +48,7 @@ class Extremes(Statistic):
         return values_schema(self.of, self.nan_policy, long=True)
 
     def lift(
-        self,
-        columns: tuple[Any, ...],
-        weight: Array | None,  # noqa: ARG002 - see above
-        group: GroupCodes | None = None,
+        self, columns: tuple[Any, ...], weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any]:
         """Return the extremes of rows; of groups the numbers, whose extremes the fields take."""
         values = self._values(*columns)

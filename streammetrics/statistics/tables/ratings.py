@@ -79,7 +79,7 @@ class CodeColumns(Numbers):
         codes, missing = super().take(batch)
         return codes, None if self.partial else missing
 
-    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: ARG002 - none is
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check the codes that are there."""
         values: Floats = taken[0]
         wrong = ~(np.isnan(values) | self._inside(values))
@@ -119,7 +119,7 @@ class RatingCounts(Statistic):
         counts = CountColumns("ratings", 0.0, float(_MOST), wide=True, equal=self.equal)
         return Schema((counts,), self.nan_policy, "metrics of agreement", (WholeRatings(),))
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the items."""
         counts = columns[0].reshape(len(columns[0]), -1).astype(np.int64)
         counts = counts[counts.any(axis=1)]
@@ -178,7 +178,7 @@ class RaterCodes(Statistic):
         codes = CodeColumns("ratings", 0.0, most, wide=True, partial=self.partial)
         return Schema((codes,), self.nan_policy, "metrics of agreement", (WholeRatings(),))
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the items."""
         codes = columns[0].reshape(len(columns[0]), -1)
         step = max(1, _CELLS // max(1, codes.shape[1]) ** 2)
