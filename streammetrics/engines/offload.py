@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Foreign
 
-    Jobs = SimpleQueue[Callable[[], object] | None]
+    Job = Callable[[], object]
 
 M = TypeVar("M", bound="Mergeable[Any]")
 
@@ -97,7 +97,7 @@ class Offload(Locked, Generic[M]):
 
     def _open(self) -> None:
         """Start without batches; the thread starts with the first one."""
-        self._jobs: Jobs | None = None
+        self._jobs: _Jobs | None = None
         self._errors: deque[BaseException] = deque()
         # Bytes of batches that stay on their device, and of those that no longer do. Only the
         # thread writes the second: were there a lock, a signal's handler that drains would wait
@@ -116,7 +116,8 @@ class Offload(Locked, Generic[M]):
             StreamMetricsError: It was closed.
             Exception: An earlier batch was refused; this one has not been taken.
         """
-        self._raise_refused()
+        if self._errors:
+            self._raise_refused()
         try:
             self._room.get(self._block)
         except Empty:
@@ -138,7 +139,8 @@ class Offload(Locked, Generic[M]):
             jobs = self._start() if self._jobs is None else self._jobs
             self.enqueued += 1
             self._kept += batch.kept
-            jobs.put(partial(self._process, batch))
+            many = self.enqueued - self.processed > self._queue // 2
+            jobs.put(partial(self._process, batch), now=many)
 
     def drain(self) -> M:
         """Wait until all batches are processed, and return the suite."""
@@ -147,7 +149,7 @@ class Offload(Locked, Generic[M]):
             if self._jobs is None:
                 done.put(None)
             else:
-                self._jobs.put(partial(done.put, None))
+                self._jobs.put(partial(done.put, None), now=True)
         done.get()
         self._raise_refused()
         return self.suite
@@ -169,13 +171,12 @@ class Offload(Locked, Generic[M]):
                     self._end()
                     self._jobs = None
 
-    def _start(self) -> Jobs:
-        jobs: Jobs = SimpleQueue()
-        self._jobs = jobs
+    def _start(self) -> _Jobs:
+        self._jobs = jobs = _Jobs()
         # The thread knows the jobs alone, and ends with the last reference to this object.
-        self._end = weakref.finalize(self, jobs.put, None)
+        self._end = weakref.finalize(self, jobs.put, None, now=True)
         self._end.atexit = False
-        threading.Thread(target=_work, args=(jobs,), name="offload", daemon=True).start()
+        threading.Thread(target=jobs.work, name="offload", daemon=True).start()
         return jobs
 
     def _process(self, batch: _Snapshot) -> None:
@@ -211,7 +212,7 @@ class Offload(Locked, Generic[M]):
         return False
 
     def _raise_refused(self) -> None:
-        """Raise the first error, with those that followed it as notes."""
+        """Raise the first error, if there is one, with those that followed it as notes."""
         if not self._errors:
             return
         first, *others = (self._errors.popleft() for _ in range(len(self._errors)))
@@ -285,8 +286,9 @@ class _Snapshot:
         if roles is not None and not getattr(columns.get(roles.labels), "is_cpu", True):
             with suppress(RuntimeError):  # as when they are counted
                 columns, self.widths = counted.narrowed(columns, roles)
-        own = partial(_own, self.clones)
-        self.args, self.columns = args and _each(own, args), _each(own, columns)
+        own = self._own
+        self.args = tuple([own(each) for each in args])
+        self.columns = {name: own(columns[name]) for name in columns}
         if not self.clones:
             return
         self.roles, self.found = roles, None
@@ -306,6 +308,15 @@ class _Snapshot:
         # With `blocking` the worker sleeps while it waits, instead of keeping a processor busy.
         event = backend.Event(blocking=True)
         self.events.append(backend.current_stream(device).record_event(event))
+
+    def _own(self, value: Foreign) -> object:
+        """Return a copy of a column; a clone on a device other than the CPU is kept as such."""
+        if hasattr(value, "detach"):
+            clone = (value.detach() if value.requires_grad else value).clone()
+            if not clone.is_cpu:
+                self.clones.append(clone)
+            return clone
+        return _each(self._own, value) if type(value) in _NESTED else copy.deepcopy(value)
 
     def _bytes_to_count(self) -> int:
         """Return the size of columns that may be counted on their device; 0 for others."""
@@ -368,6 +379,9 @@ class _Snapshot:
             event.synchronize()
 
 
+_NESTED = {dict, list, tuple}
+
+
 def _each(change: Callable[[object], Any], value: Any) -> Any:
     """Return nested dictionaries, lists and tuples with all that is in them changed."""
     if type(value) is dict:
@@ -375,19 +389,6 @@ def _each(change: Callable[[object], Any], value: Any) -> Any:
     if type(value) in {list, tuple}:
         return type(value)([_each(change, item) for item in value])
     return change(value)
-
-
-def _own(clones: list[Foreign], value: Foreign) -> object:
-    """Return a copy of a column; a clone on a device other than the CPU is added to `clones`."""
-    if not hasattr(value, "detach"):
-        return copy.deepcopy(value)
-    if value.is_cpu:
-        with suppress(TypeError, RuntimeError):  # it has a gradient, or a type that NumPy lacks
-            return value.numpy().copy()  # in half the time of a clone
-    clone = value.detach().clone()
-    if not clone.is_cpu:
-        clones.append(clone)
-    return clone
 
 
 _KEPT = 1 << 30  # bytes on devices; batches beyond that are moved at once
@@ -404,10 +405,47 @@ def _backend(device: Foreign) -> Foreign:
     return sys.modules["torch"].cuda if device.type == "cuda" else None
 
 
-def _work(jobs: Jobs) -> None:
-    while (job := jobs.get()) is not None:
-        job()
-        del job  # while it waits, the thread keeps no batch and no Offload alive
+class _Jobs:
+    """Jobs for a thread, which looks for them by itself as long as they come often.
+
+    Waking a thread takes longer than everything else that an update does. So a new job wakes it
+    only if it has had nothing to do for `_NAPS` naps of `_NAP` seconds, or if the job is to be done
+    `now`.
+    """
+
+    __slots__ = ("_bell", "_jobs", "_rest")
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._rest = _NONE
+
+    def put(self, job: Job | None, *, now: bool) -> None:
+        """Add a job; ``None`` ends the thread."""
+        self._jobs.put(job)
+        if self._rest >= (_NAPPING if now else _ASLEEP):
+            self._bell.put(None)
+
+    def work(self) -> None:
+        """Do all jobs."""
+        while (job := self._next()) is not None:
+            job()
+            del job  # while it waits, the thread keeps no batch and no Offload alive
+
+    def _next(self) -> Job | None:
+        naps = 0
+        while True:
+            with suppress(Empty):
+                return self._jobs.get_nowait()
+            self._rest = _NAPPING if naps < _NAPS else _ASLEEP
+            if self._jobs.empty():  # still, now that `put` knows of the rest
+                with suppress(Empty):
+                    self._bell.get(timeout=_NAP if naps < _NAPS else None)
+            self._rest, naps = _NONE, naps + 1
+
+
+_NAP, _NAPS = 0.005, 40
+_NONE, _NAPPING, _ASLEEP = range(3)
 
 
 _OFFLOADS: weakref.WeakSet[Offload[Any]] = weakref.WeakSet()

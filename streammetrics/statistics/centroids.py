@@ -10,6 +10,7 @@ from streammetrics.core import tuning
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import Labels, label_codes
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.keyed import (
     LabelledEntries,
@@ -36,6 +37,8 @@ class ClusterSums(Statistic):
     About 24 bytes for each cluster and column, regardless of the number of points.
     """
 
+    takes_counts = True
+
     nan_policy: Literal["raise", "omit"] = "raise"
 
     width = Width("columns")
@@ -47,15 +50,16 @@ class ClusterSums(Statistic):
         """Points and their cluster labels."""
         return points_schema(self.nan_policy)
 
-    def update(self, points: Floats, labels: Column, *, weight: None) -> None:
+    def update(self, points: Floats, labels: Column, *, weight: Ints | None) -> None:
         """Add the points to the sums of their clusters."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
-        counts = WeightedCount.at_places(codes, len(used), None)
-        sums, flat = ExactSum.grouped(codes, len(used), points), points.reshape(-1)
+        counts = WeightedCount.at_places(codes, len(used), weight)
+        sums, flat = ExactSum.grouped(codes, len(used), points, weight), points.reshape(-1)
+        each = None if weight is None else np.repeat(weight, points.shape[1])
         more = LabelledEntries(used, {"counts": counts, "sums": sums})
         self.clusters = type(self).clusters.plus(self.clusters, more)
-        self.squares += ExactSum.product(flat, flat)
+        self.squares += ExactSum.product(flat, flat, each)
         self.width = points.shape[1]
 
     def check_fields(self) -> None:
@@ -114,6 +118,8 @@ class CentroidSums(Statistic):
     the same bits in every batch. About 32 bytes a cluster.
     """
 
+    takes_counts = True
+
     centroids: tuple[Any, ...]
     value: Literal["distance", "silhouette"] = "distance"
     metric: Literal["euclidean", "sqeuclidean"] = "euclidean"
@@ -129,13 +135,13 @@ class CentroidSums(Statistic):
         labels = Labels("labels", tuple(range(len(self.centroids))))
         return Schema((points, labels), self.nan_policy, UNWEIGHTED)
 
-    def update(self, points: Floats, labels: Column, *, weight: None) -> None:
+    def update(self, points: Floats, labels: Column, *, weight: Ints | None) -> None:
         """Add the values of the points."""
         size = len(self.centroids)
         codes = label_codes(labels, tuple(range(size)))
         values = self._values(points, codes, np.array(self.centroids))
-        self.counts = self.counts + np.bincount(codes, minlength=size)
-        self.sums = self.sums + ExactSum.grouped(codes, size, values)
+        self.counts = self.counts + counts_of((size,), codes, times=weight)
+        self.sums = self.sums + ExactSum.grouped(codes, size, values, weight)
 
     def _values(self, points: Floats, codes: Places, centroids: Floats) -> Floats:
         values = np.empty(len(points))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Arrays, Bools, Floats
+    from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints
 
 
 MAX_PAIRS = 1 << 20
@@ -31,21 +31,35 @@ _MOST = 1 << 52  # rows; ranks are exact in float64 below twice this number
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
 
 
+class _Rows(NamedTuple):
+    """Rows that are not counted yet, each of which stands for as many as its count, or for one."""
+
+    x: Floats
+    y: Floats
+    counts: Ints | None
+
+
 class _PairForm(NamedTuple):
     """The state of `CountedPairs`: counted cells and rows not counted yet."""
 
     cells: PairCells
-    waiting: tuple[tuple[Floats, Floats], ...] = ()  # rows not counted yet
-    rows: int = 0  # number of rows in `waiting`
+    waiting: tuple[_Rows, ...] = ()
+    length: int = 0  # length of the columns in `waiting`
+    rows: int = 0  # number of rows they stand for
 
 
-def _size(rows: tuple[Floats, Floats]) -> int:
-    return rows[0].size
+def _size(rows: _Rows) -> int:
+    return rows.x.size
 
 
-def _joined(chunks: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    xs, ys = zip(*chunks, strict=True)
-    return np.concatenate(xs), np.concatenate(ys)
+def _joined(chunks: Sequence[_Rows]) -> _Rows:
+    xs, ys, counts = zip(*chunks, strict=True)
+    own = None
+    if any(each is not None for each in counts):
+        own = np.concatenate(
+            [np.ones(x.size, np.int64) if c is None else c for x, c in zip(xs, counts, strict=True)]
+        )
+    return _Rows(np.concatenate(xs), np.concatenate(ys), own)
 
 
 class CountedPairs:
@@ -59,36 +73,38 @@ class CountedPairs:
 
     def __init__(self, most: int, form: _PairForm) -> None:
         self.most, self._form = most, form
-        if form.rows > max(most, tuning.PASS_ROWS):
+        if self.size > _MOST:
+            raise IncompatibleMetricsError(
+                f"the merged state would have {self.size} rows; rank correlations count at most "
+                "2**52"
+            )
+        if form.length > max(most, tuning.PASS_ROWS):
             self.cells()
 
-    def taking(self, x: Floats, y: Floats) -> CountedPairs:
+    def taking(self, x: Floats, y: Floats, counts: Ints | None) -> CountedPairs:
         """Return these pairs and the given rows; keeps references to the arrays."""
-        cells, waiting, rows = self._form
-        waiting = piled(waiting, (x, y), size=_size, join=_joined, small=tuning.JOINED_ROWS)
-        return CountedPairs(self.most, _PairForm(cells, waiting, rows + x.size))
+        cells, waiting, length, rows = self._form
+        more = _Rows(x, y, counts)
+        waiting = piled(waiting, more, size=_size, join=_joined, small=tuning.JOINED_ROWS)
+        rows += x.size if counts is None else int(counts.sum())
+        return CountedPairs(self.most, _PairForm(cells, waiting, length + x.size, rows))
 
     def plus(self, other: CountedPairs) -> CountedPairs:
         """Return the pairs of both."""
-        rows = self.size + other.size
-        if rows > _MOST:
-            raise IncompatibleMetricsError(
-                f"the merged state would have {rows} rows; rank correlations count at most 2**52"
-            )
         mine, theirs = self._form, other._form
         cells = mine.cells.union(theirs.cells).fitted(self.most)
         waiting = mine.waiting + theirs.waiting
-        return CountedPairs(self.most, _PairForm(cells, waiting, mine.rows + theirs.rows))
+        length, rows = mine.length + theirs.length, mine.rows + theirs.rows
+        return CountedPairs(self.most, _PairForm(cells, waiting, length, rows))
 
     @property
     def size(self) -> int:
         """The number of rows."""
-        cells, _, waiting = self._form
-        return cells.size + waiting
+        return self._form.cells.size + self._form.rows
 
     def cells(self) -> PairCells:
         """Return the cells of all rows."""
-        cells, waiting, _ = self._form
+        cells, waiting, _, _ = self._form
         if waiting:
             more = PairCells.of(*_joined(waiting)).at_level(cells.level)
             cells = cells.union(more).fitted(self.most)
@@ -98,8 +114,8 @@ class CountedPairs:
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        cells, _, rows = self._form
-        return cells.nbytes + 16 * rows
+        held = [column for rows in self._form.waiting for column in rows if column is not None]
+        return self._form.cells.nbytes + sum(column.nbytes for column in held)
 
 
 class PairsField(StateField[CountedPairs]):
@@ -169,6 +185,8 @@ class PairHistogram(Statistic):
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"
 
+    takes_counts = True
+
     held = PairsField(inline=True)
 
     @property
@@ -177,10 +195,11 @@ class PairHistogram(Statistic):
         fields = Numbers("y_true", ordered=True), Numbers("y_pred", ordered=True)
         return Schema(fields, self.nan_policy, unweighted="rank correlations")
 
-    def update(self, *columns: Floats, weight: Floats | None) -> None:
+    def update(self, *columns: Floats, weight: Ints | None) -> None:
         """Append rows; they are counted once enough are pending, or when the state is read."""
         x, y = columns
-        self.held = self.held.taking(x.copy(), y.copy())
+        own = None if weight is None else weight.copy()
+        self.held = self.held.taking(x.copy(), y.copy(), own)
 
     @property
     def rows(self) -> int:
@@ -270,6 +289,8 @@ class SurvivalPairs(Statistic):
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"
 
+    takes_counts = True
+
     events = PairsField()
     censored = PairsField()
 
@@ -283,9 +304,10 @@ class SurvivalPairs(Statistic):
         )
         return Schema(fields, self.nan_policy, "concordance indices", (Seen(),))
 
-    def update(self, *columns: Floats, weight: Floats | None) -> None:
+    def update(self, *columns: Floats, weight: Ints | None) -> None:
         """Append rows."""
         time, event, score = columns
         seen = event == 1
-        self.events = self.events.taking(time[seen], score[seen])
-        self.censored = self.censored.taking(time[~seen], score[~seen])
+        counts = (None, None) if weight is None else (weight[seen], weight[~seen])
+        self.events = self.events.taking(time[seen], score[seen], counts[0])
+        self.censored = self.censored.taking(time[~seen], score[~seen], counts[1])

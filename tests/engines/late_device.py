@@ -89,7 +89,7 @@ class _Using:
 class Tensor:
     """Values on a device, whose stream uses their memory again unless another one reads it."""
 
-    is_cpu = False
+    is_cpu = requires_grad = False
 
     def __init__(self, backend, values, device=FIRST):
         self.backend, self.device, self.readers = backend, device, []

@@ -331,6 +331,36 @@ def test_batches_of_an_offload_that_was_dropped_are_counted():
     assert suite.compute() == 1.0
 
 
+def until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("naps", [0, 1 << 30])
+def test_a_worker_that_waits_finds_a_batch_by_itself_or_is_woken(naps, monkeypatch):
+    monkeypatch.setattr(engine, "_NAPS", naps)
+    with Offload(sm.Sum()) as total:
+        for n in range(1, 4):
+            total.update([1.0])
+            until(lambda n=n: total.processed == n)
+            until(lambda: total._jobs._rest == (engine._NAPPING if naps else engine._ASLEEP))
+
+
+def test_a_worker_that_naps_is_woken_to_drain_and_where_half_the_queue_is_full(monkeypatch):
+    monkeypatch.setattr(engine, "_NAP", 10 * PATIENCE)
+    with Offload(sm.Sum(), queue=4) as total:
+        total.update([1.0])
+        assert total.drain().n_rows == 1
+        until(lambda: total._jobs._rest == engine._NAPPING)
+        for _ in range(2):
+            total.update([1.0])
+        assert total.processed == 1
+        total.update([1.0])
+        until(lambda: total.processed == 4)
+
+
 def test_several_threads_update_and_drain():
     def work(seed):
         rng = Random(seed)

@@ -94,14 +94,15 @@ class PairCells:
         return cls(0, axis, axis, none, none)
 
     @classmethod
-    def of(cls, x: Floats, y: Floats) -> PairCells:
-        """Return the cells of rows at level 0."""
+    def of(cls, x: Floats, y: Floats, counts: Ints | None = None) -> PairCells:
+        """Return the cells of rows at level 0; each row counts once without `counts`."""
         order, x_values, rows = _ranked(x)
         y_order, y_values, y_ranks = _ranked(y)
         columns = np.empty(y.size, np.int32)
         columns[y_order] = y_ranks
         # Rows are mostly in the order of x, so that codes are already sorted if x has no ties.
-        codes, counts = _tallied(_coded(rows, columns[order]), None)
+        own = None if counts is None else counts[order]
+        codes, counts = _tallied(_coded(rows, columns[order]), own)
         return cls(0, Axis(x_values, x_values), Axis(y_values, y_values), codes, counts)
 
     @property

@@ -91,7 +91,7 @@ class WeightedCount:
 
     @classmethod
     def at_places(
-        cls, places: Places, size: int, weight: Floats | None, *, squared: bool = False
+        cls, places: Places, size: int, weight: Array | None, *, squared: bool = False
     ) -> Self:
         """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
         if not have_weights(weight):

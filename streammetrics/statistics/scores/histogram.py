@@ -288,6 +288,7 @@ class ScoreHistogram(ScoredStatistic):
 class TopLabelHistogram(ScoreHistogram):
     """Histogram of the largest score of each row (n, K), by whether it is of the true class."""
 
+    takes_counts = True
     matrix = True
 
     @property
@@ -324,6 +325,8 @@ class JoinedHistogram(ScoreHistogram):
     Scores are stored as probabilities, including logits (n,).
     """
 
+    takes_counts = True
+
     @property
     def scores(self) -> Scores:
         """Any scores; logits are converted to probabilities."""
@@ -351,6 +354,8 @@ class LabelHistograms(ScoreHistogram):
 
     With `joined` there is one histogram of the scores of all labels. Logits are stored as logits.
     """
+
+    takes_counts = True
 
     joined: bool = False
 
@@ -406,6 +411,8 @@ class VersusHistogram(ScoreHistogram):
     For scores (n, K) there are K (K - 1) histograms, one for each ordered pair of classes in the
     order (0, 1), (0, 2), ... For scores (n,) one histogram suffices for the two classes.
     """
+
+    takes_counts = True
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count the rows of each class at that class's score, against each other class."""

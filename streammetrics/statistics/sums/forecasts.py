@@ -189,6 +189,8 @@ class ScaledSum(RowSum):
     A square below the normal floats is left out of the numbers, and added to the total unrounded.
     """
 
+    takes_counts = True
+
     squared: bool = False
     nan_policy: NanPolicy = "raise"
 
@@ -264,6 +266,8 @@ def _normed(rows: Floats) -> Floats:
 
 class BinnedShares(Statistic):
     """The weight of values from 0 to 1 in bins of equal width, the last of which holds 1 too."""
+
+    takes_counts = True
 
     n_bins: int
     nan_policy: NanPolicy = "raise"

@@ -336,6 +336,8 @@ class Moments(ExactSums):
     Of order ``"count"`` there is only the total weight.
     """
 
+    takes_counts = True
+
     of: Literal["values", "target", "pair"]
     order: Literal["count", "first", "second"] = "second"
     nan_policy: Literal["raise", "omit"] = "raise"

@@ -36,6 +36,8 @@ class Extremes(Statistic):
     Rounding keeps the order, so the extremes of rounded numbers are the rounded extremes.
     """
 
+    takes_counts = True
+
     of: Literal["values", "targets", "errors"]
     nan_policy: Literal["raise", "omit"] = "raise"
 

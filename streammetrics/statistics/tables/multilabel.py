@@ -13,7 +13,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Weights
 from streammetrics.core.fields.sums import Width
-from streammetrics.core.fields.weights import Weight, WeightedCount, WideWeights
+from streammetrics.core.fields.weights import Weight, WeightedCount, WideWeights, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.tables.contingency import amounts_of
@@ -69,6 +69,8 @@ class MultilabelStatistic(Statistic):
 class LabelTables(MultilabelStatistic):
     """Of each label the rows that have it, are said to have it, and both; and of all rows."""
 
+    takes_counts = True
+
     amount = WideWeights(3, "columns of labels")
     rows = Weight((1,))
 
@@ -77,11 +79,10 @@ class LabelTables(MultilabelStatistic):
         called = self._called(judged)
         amount = _amounts((truth, called, truth & called), weight)
         self.amount = type(self).amount.plus(self.amount, amount)
-        ones = np.array([len(truth)])
         self.rows += (
-            WeightedCount.of_counts(ones)
-            if weight is None
-            else WeightedCount.of_weights(ExactSum.of(weight[:, None]))
+            WeightedCount.of_weights(ExactSum.of(weight[:, None]))
+            if have_weights(weight)
+            else WeightedCount.of_counts(np.array([len(truth) if weight is None else weight.sum()]))
         )
 
     def check_fields(self) -> None:
@@ -101,6 +102,8 @@ class LabelTables(MultilabelStatistic):
 class PartialLabelTables(MultilabelStatistic):
     """Counts per label over the rows in which it is known: true, predicted, both, and all."""
 
+    takes_counts = True
+
     amount = WideWeights(4, "columns of labels")
 
     def update(self, truth: Marks, judged: ReadColumn, *, weight: Floats | None) -> None:
@@ -119,11 +122,14 @@ class PartialLabelTables(MultilabelStatistic):
             raise StateFormatError("labels are predicted for more rows than are known")
 
 
-def _amounts(sides: tuple[Marks, ...], weight: Floats | None) -> WeightedCount:
+def _amounts(sides: tuple[Marks, ...], weight: Array | None) -> WeightedCount:
     """Return how much there is in each column of each matrix of 0 and 1."""
+    if have_weights(weight):
+        return WeightedCount.of_weights(ExactSum.of(np.stack(sides, axis=1).view(np.bool_), weight))
     if weight is None:
         return WeightedCount.of_counts(np.stack([_column_sums(marks) for marks in sides]))
-    return WeightedCount.of_weights(ExactSum.of(np.stack(sides, axis=1).view(np.bool_), weight))
+    times = weight.astype(np.float64)  # their sum is exact as well
+    return WeightedCount.of_counts(np.stack([times @ marks for marks in sides]).astype(np.int64))
 
 
 class RowKinds(NamedTuple):
@@ -142,6 +148,8 @@ class RowTables(MultilabelStatistic):
     Memory: 16 bytes for each such triple that occurs, of which L labels have at most
     (L + 1) (L + 2) (L + 3) / 6.
     """
+
+    takes_counts = True
 
     table = LabelTable(amount=Weights())
     width = Width("columns of labels", _MOST)

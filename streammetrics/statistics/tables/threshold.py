@@ -96,6 +96,8 @@ class TopKHits(ScoredStatistic):
     half, of logits above 0.
     """
 
+    takes_counts = True
+
     k: int = 1
     from_logits: bool = False
 
