@@ -472,13 +472,17 @@ class Boxes(Field):
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that columns have one value for each box, and that boxes and values are valid."""
         held = dict(zip(self.names, taken, strict=True))
+        pixels: list[Ints] = []  # of the images of masks
         for boxes, *others in (TRUE, PRED):
-            check = self._check_masks if self.box_format == "rle" else self._check_boxes
-            check(batch.title(boxes), held[boxes], missing)
+            title = batch.title(boxes)
+            if self.box_format == "rle":
+                pixels.append(self._check_masks(title, held[boxes], missing))
+            else:
+                self._check_boxes(title, held[boxes], missing)
             for name in others:
                 column = held[name]
                 if column is not None:
-                    what = f"is not one for each of {batch.title(boxes)}"
+                    what = f"is not one for each of {title}"
                     wrong = column.values != held[boxes].values
                     reject_present(batch.title(name), what, wrong, missing)
         for name in ("true_crowd", "true_areas", "pred_scores"):
@@ -486,24 +490,27 @@ class Boxes(Field):
                 self._check_numbers(batch.title(name), name, held[name], missing)
         for name in ("true_labels", "pred_labels"):
             _check_labels(batch.title(name), held[name], missing)
-        if self.box_format == "rle":
-            true, pred = held["true_boxes"], held["pred_boxes"]
-            pixels = np.concatenate([_pixels(true.flat), _pixels(pred.flat)])
-            rows = np.concatenate([true.rows, pred.rows])
-            most = np.zeros(len(true), np.int64)
-            np.maximum.at(most, rows, pixels)
-            wrong = np.zeros(len(true), np.bool_)
-            wrong[rows[pixels != most[rows]]] = True
+        if pixels:
+            sizes = np.concatenate(pixels)
+            rows = np.concatenate([held[boxes].rows for boxes in ("true_boxes", "pred_boxes")])
+            most = np.zeros(len(held["true_boxes"]), np.int64)
+            np.maximum.at(most, rows, sizes)
+            wrong = np.zeros(most.size, np.bool_)
+            wrong[rows[sizes != most[rows]]] = True
             title = batch.title("pred_boxes")
             what = f"or {batch.title('true_boxes')} has masks of images of different sizes"
             reject_present(title, what, wrong, missing)
 
-    def _check_masks(self, title: str, masks: Nested, missing: Bools | None) -> None:
+    def _check_masks(self, title: str, masks: Nested, missing: Bools | None) -> Ints:
+        """Check masks; return the number of pixels of the image of each, -1 for a null."""
         flat = masks.flat
         if flat.vocabulary is None and len(flat):
             raise InvalidBatchError(f"{title} holds numbers; {_LENGTHS}", title)
-        wrong = _pixels(flat) == 0
-        reject_values(title, "has a mask that is not valid", wrong, masks, missing, advice=_LENGTHS)
+        found = Masks.of(flat)
+        pixels: Ints = np.append(found.pixels, -1)[found.places]
+        what = "has a mask that is not valid"
+        reject_values(title, what, pixels == 0, masks, missing, advice=_LENGTHS)
+        return pixels
 
     def _check_boxes(self, title: str, boxes: Nested, missing: Bools | None) -> None:
         flat = boxes.flat
@@ -538,13 +545,13 @@ class Boxes(Field):
         kept = [c if c is None or rows is None else c[rows] for c in taken]
         boxes, labels, crowd, areas, found, names, scores = kept
         boxes, found = (self._sized(each) for each in (boxes, found))
-        sizes = _shapes(boxes.flat).areas
-        regular = np.zeros(sizes.size)
+        regular = np.zeros(len(boxes.flat)) if crowd is None else _numbers("", crowd.flat)
+        sizes = _shapes(boxes.flat).areas if areas is None else _numbers("", areas.flat)
         finished = (
             boxes,
             _whole(labels),
-            _floats(boxes, regular if crowd is None else _numbers("", crowd.flat)),
-            _floats(boxes, sizes if areas is None else _numbers("", areas.flat)),
+            _floats(boxes, regular),
+            _floats(boxes, sizes),
             found,
             _whole(names),
             _floats(found, _numbers("", scores.flat)),
@@ -575,13 +582,6 @@ class Boxes(Field):
     def present(self, columns: Columns) -> Columns:
         """Return the columns of `Outcomes`, one row for each image."""
         return tuple(matched(columns, self.ious, classes=self.classes))
-
-
-def _pixels(masks: Column) -> Ints:
-    """Return the numbers of pixels of masks' images, 0 for an invalid mask, -1 for a null."""
-    found = Masks.of(masks)
-    pixels: Ints = np.append(found.pixels, -1)[found.places]
-    return pixels
 
 
 def _floats(like: Nested, values: Floats) -> Nested:
