@@ -261,7 +261,9 @@ def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) 
         places, labels = coded_labels(both)
         groups = packed((1, len(labels)), groups, places)
     shapes = _shapes(concatenate([true_boxes.flat, pred_boxes.flat]))
-    true = _Side.of(shapes[:size], groups[:size], true_areas.flat.values)
+    given = true_areas.flat.values
+    areas = np.where(np.isnan(given), shapes[:size].areas, given)  # nan: those of the boxes
+    true = _Side.of(shapes[:size], groups[:size], areas)
     boxes = shapes[size:]
     pred = _Side.of(boxes, groups[size:], boxes.areas, (-scores.flat.values,))
     crowded = crowd.flat.values[true.order] > 0
@@ -545,13 +547,12 @@ class Boxes(Field):
         kept = [c if c is None or rows is None else c[rows] for c in taken]
         boxes, labels, crowd, areas, found, names, scores = kept
         boxes, found = (self._sized(each) for each in (boxes, found))
-        regular = np.zeros(len(boxes.flat)) if crowd is None else _numbers("", crowd.flat)
-        sizes = _shapes(boxes.flat).areas if areas is None else _numbers("", areas.flat)
+        size = len(boxes.flat)
         finished = (
             boxes,
             _whole(labels),
-            _floats(boxes, regular),
-            _floats(boxes, sizes),
+            _floats(boxes, np.zeros(size) if crowd is None else _numbers("", crowd.flat)),
+            _floats(boxes, np.full(size, np.nan) if areas is None else _numbers("", areas.flat)),
             found,
             _whole(names),
             _floats(found, _numbers("", scores.flat)),
