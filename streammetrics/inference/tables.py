@@ -225,8 +225,7 @@ def no_squares(metric: Metric[object]) -> NoConfidenceError:
     return without(
         metric,
         "its state holds sums of weights and not of their squares, which say how many rows they "
-        "are worth: those of 0.1.0 do not, nor do states of weights so far from 1 that a "
-        "square is not a float64; rescale such weights",
+        "are worth: some lie so far from 1 that a square is not a float64; rescale such weights",
     )
 
 
