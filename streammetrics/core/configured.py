@@ -38,6 +38,7 @@ _BEYOND = 1 << 63  # integers have 64 bits
 _BEYOND_FLOATS = int(sys.float_info.max) + 1
 _PLAIN: frozenset[Any] = frozenset({bool, int, float, str, type(None)})
 _KINDS = {float: "a number", int: "an integer", str: "a string", bool: "a boolean"}
+_REFUSED: Any = object()
 
 
 class Option(NamedTuple):
@@ -66,6 +67,21 @@ class Option(NamedTuple):
             return isinstance(value, int | float)
         return isinstance(value, get_origin(self.kind) or self.kind)
 
+    def elements(self, value: tuple[object, ...]) -> Any:
+        """Return the value with elements of the annotated types, or `_REFUSED`."""
+        kinds = get_args(self.kind) if get_origin(self.kind) is tuple else ()
+        if not kinds or Any in kinds:
+            return value
+        if kinds[1:] == (...,):
+            kinds = kinds[:1] * len(value)
+        if len(kinds) != len(value):
+            return _REFUSED
+        each = [
+            _brought(one, tuple(_options(kind, ())), _BEYOND_FLOATS)
+            for one, kind in zip(value, kinds, strict=True)
+        ]
+        return _REFUSED if any(one is _REFUSED for one in each) else tuple(each)
+
     def holds(self, value: object) -> bool:
         """Whether float64 represents the value exactly, if the type is float."""
         meant = self.kind is float or float in get_args(self.kind)
@@ -81,6 +97,9 @@ class Option(NamedTuple):
             return "numbers, text, booleans or None, or sequences of these"
         name = str(getattr(get_origin(self.kind) or self.kind, "__name__", self.kind))
         kind = _KINDS.get(self.kind, an(name))
+        of = get_args(self.kind) if get_origin(self.kind) is tuple else ()
+        if of[1:] == (...,) and of[0] is not Any:
+            kind = f"{kind} of {_plural(of[0])}"
         told = [constraint.words(kind) for constraint in self.constraints]
         return " and ".join(told) if told else kind
 
@@ -118,20 +137,13 @@ class Parameter:
     def brought(self, value: object, cls: type) -> Any:
         """Return a value in its canonical Python type; raise `ValueError` if it is not allowed."""
         canonical = _canonical(value)
-        for option in self.options:
-            if option.allows(canonical):
-                # An integer becomes a float if a float is allowed and an integer is not.
-                whole = type(canonical) is int
-                if not option.holds(canonical):
-                    continue
-                if whole and option.kind is float and all(o.kind is not int for o in self.options):
-                    return float(canonical)
-                if _is_of_size(canonical, _BEYOND):
-                    return canonical
+        found = _brought(canonical, self.options, _BEYOND)
+        if found is not _REFUSED:
+            return found
         told = self.words
         if isinstance(canonical, tuple) and not _is_of_size(canonical, _BEYOND):
             told = "integers within the range of float64"
-        if canonical != canonical:  # noqa: PLR0124 - tests for NaN
+        if _has_nan(canonical):
             told += ", and nan is none"
         elif not all(option.holds(canonical) for option in self.options):
             told += "; float64 would round an integer that is given"
@@ -149,6 +161,36 @@ class Parameter:
                 f"make another {type(what).__name__}({self.name}={value!r})"
             )
         what.__dict__[self.name] = value
+
+
+def _brought(value: object, options: Iterable[Option], beyond: int) -> Any:
+    """Return a value as the first alternative that allows it has it, or `_REFUSED`.
+
+    An integer becomes a float if a float is allowed and an integer is not.
+    """
+    options = tuple(options)
+    for option in options:
+        found = option.elements(value) if isinstance(value, tuple) else value
+        if found is _REFUSED or not (option.allows(found) and option.holds(value)):
+            continue
+        if option.kind is float and type(found) is int and all(o.kind is not int for o in options):
+            return float(found)
+        if _is_of_size(found, beyond):
+            return found
+    return _REFUSED
+
+
+def _plural(kind: Any) -> str:
+    """Describe values of a type that a sequence may have as elements."""
+    if get_origin(kind) is tuple:
+        return f"tuples of {_plural(get_args(kind)[0])}"
+    return " or ".join(f"{each.words().split()[-1]}s" for each in _options(kind, ()))
+
+
+def _has_nan(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_has_nan, value))
+    return value != value  # noqa: PLR0124 - true for NaN alone
 
 
 def _options(hint: object, constraints: tuple[Constraint, ...]) -> Iterable[Option]:

@@ -123,7 +123,9 @@ def test_copies_views_and_merges_validate_no_parameter_again(metric, monkeypatch
 
 
 def test_nan_is_refused_as_no_number():
-    with pytest.raises(ValueError, match="expected a number or a tuple or None, and nan is none"):
+    with pytest.raises(
+        ValueError, match="expected a number or a tuple of numbers or None, and nan is none"
+    ):
         sm.F1(threshold=float("nan"))
 
 

@@ -240,7 +240,8 @@ def test_a_statistic_refuses_by_a_value_error(monkeypatch):
 
 def test_parameters_beyond_every_float_are_refused_and_long_ones_shown_in_brief():
     with pytest.raises(
-        ValueError, match=r"threshold=1000000.{,60}: expected a number or a tuple or None"
+        ValueError,
+        match=r"threshold=1000000.{,60}: expected a number or a tuple of numbers or None",
     ):
         sm.Accuracy(threshold=10**400)
     for wrong in (lambda: sm.ROCAUC(pos_label=2**63), lambda: sm.NDCG(k=2**63)):

@@ -34,7 +34,7 @@ def test_parameters_are_keyword_only_canonical_and_fixed():
         sm.F1().threshold = 0.4
     with pytest.raises(ValueError, match="'binary' or 'micro'"):
         sm.F1(average="mean")
-    with pytest.raises(ValueError, match="expected a number or a tuple or None"):
+    with pytest.raises(ValueError, match="expected a number or a tuple of numbers or None"):
         sm.F1(threshold="high")
 
 

@@ -168,7 +168,11 @@ def test_a_positive_label_that_no_row_can_have_is_refused(metric, label):
 @pytest.mark.parametrize(
     ("metric", "parameters", "message"),
     [
-        (sm.F1, {"threshold": math.nan}, r"threshold=nan\): expected a number or a tuple or None"),
+        (
+            sm.F1,
+            {"threshold": math.nan},
+            r"threshold=nan\): expected a number or a tuple of numbers or None",
+        ),
         (sm.FBeta, {"beta": -1}, r"beta=-1\): expected a number from 0 to inf"),
         (sm.VMeasure, {"beta": 0}, r"beta=0\): expected a finite number above 0"),
         (sm.PairFBeta, {"beta": math.inf}, r"beta=inf\): expected a finite number above 0"),
