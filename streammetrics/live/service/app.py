@@ -449,6 +449,7 @@ class Service:
             self.intake,
             requests,
             self._queries.ingest.journal,
+            self._deliverer,
             shared=server.workers > 1,
         )
 
