@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from streammetrics.live.queries import Queries
     from streammetrics.live.service.bodies import Intake
     from streammetrics.live.service.delivery import Deliverer
+    from streammetrics.live.service.replicas import Replicas
 
 
 PATIENCE = 0.5  # seconds that a request for alerts waits for new ones
@@ -177,6 +178,7 @@ class Scrape:
         requests: Durations of requests.
         journal: The journal, if there is a store.
         deliverer: Counts of changes of alerts, by receiver.
+        replicas: The services whose states are shown, if there are any.
         shared: Whether other workers answer scrapes as well; counters then have a worker label.
     """
 
@@ -189,10 +191,11 @@ class Scrape:
         requests: Requests,
         journal: Journal | None,
         deliverer: Deliverer,
+        replicas: Replicas | None,
         *,
         shared: bool,
     ) -> None:
-        self._journal, self._deliverer = journal, deliverer
+        self._journal, self._deliverer, self._replicas = journal, deliverer, replicas
         self._title, self._watching, self._intake = title, watching, intake
         self._requests = requests
         self._worker = {"worker": str(os.getpid())} if shared else {}
@@ -222,15 +225,18 @@ class Scrape:
         told = "Requests with events that were refused, by the status of the answer."
         yield self._counted("refused_requests", told, "status", self._intake.refused)
         yield self._requests.family(self._worker)
-        yield from self._deliveries()
+        yield from self._others()
         yield from self._itself()
 
-    def _deliveries(self) -> Iterator[Metric]:
-        """Yield the families of the receivers of alerts, if there are any."""
+    def _others(self) -> Iterator[Metric]:
+        """Yield the families of the receivers of alerts and of the replicas, if there are any."""
         health = self._deliverer.health
         for name, (told, key) in _DELIVERIES.items() if health else ():
             counts = {receiver: found[key] for receiver, found in health.items()}
             yield self._counted(name, told, "receiver", counts, is_gauge=key == "waiting")
+        gauges = {} if self._replicas is None else self._replicas.gauges
+        for name, (told, values) in gauges.items():
+            yield self._counted(name, told, "replica", values, is_gauge=True)
 
     def _itself(self) -> Iterator[Metric]:
         """Yield the families of the process, its queue, its dead letters and its store."""
@@ -262,7 +268,13 @@ class Scrape:
         return [sample._replace(labels=self._worker | sample.labels) for sample in samples]
 
     def _counted(
-        self, name: str, told: str, label: str, counts: Mapping[str, int], *, is_gauge: bool = False
+        self,
+        name: str,
+        told: str,
+        label: str,
+        counts: Mapping[str, float],
+        *,
+        is_gauge: bool = False,
     ) -> Metric:
         kind = GaugeMetricFamily if is_gauge else CounterMetricFamily
         family = kind(PREFIX + name, told, labels=(*self._worker, label))
