@@ -373,6 +373,16 @@ def test_rules_that_will_flap_are_named(command, tmp_path):
     assert sum("flap" in line or "chance" in line for line in lines) == 0
 
 
+def test_memory_is_told_by_rate_and_slices(command, mistake, tmp_path):
+    path = written(tmp_path, '[metrics]\nauc = "ROCAUC"\n[live]\nby = [["country"]]\n')
+    memory, store = checked(command, path, "--rows-per-minute", "6", "--slices", "5")[-2:]
+    assert re.match(
+        r"memory: about [\d.]+ MB with 5 slices of each kind: 2,880 panes of 1min", memory
+    )
+    assert re.match(r"store: about [\d.]+ MB$", store)
+    assert "--slices needs --rows-per-minute" in mistake("live", "check", path, "--slices", "5")
+
+
 def test_a_log_shows_how_often_alerts_change(command, mistake, tmp_path):
     chance = random.Random(3)
     rows = [f"{1_700_000_000 + 15 * i},1,{int(chance.random() > 0.72)}" for i in range(17 * 240)]
