@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -207,6 +208,29 @@ def test_a_replica_that_hangs_is_given_up(monkeypatch):
         replicas = Replicas(state(), merging(one, timeout=0.2))
         replicas.pull()
         assert "timed out" in replicas.health[one.url]["trouble"]
+
+
+def test_states_that_contradict_each_other_leave_the_last_merge(monkeypatch, capsys):
+    mine = state()
+    with Host() as one, Host() as two:
+        told(observed(4), one.live)
+        replicas = Replicas(mine, merging(one, two))
+        replicas.pull()
+        told(observed(3, first=4), two.live)
+        with monkeypatch.context() as patch:
+            refused = module.IncompatibleMetricsError("waiting rows have other types")
+            patch.setattr(module.Pipeline, "merge", Mock(side_effect=refused))
+            for rows in (7, 8):
+                replicas.pull()
+                assert mine.n_rows == 4
+                for host in (one, two):
+                    trouble = replicas.health[host.url]["trouble"]
+                    assert trouble == "the states cannot be merged: waiting rows have other types"
+                told(observed(1, first=rows), two.live)
+        replicas.pull()
+        assert mine.n_rows == 9
+        assert not any(each["trouble"] for each in replicas.health.values())
+    assert capsys.readouterr().err.count("cannot be merged") == 1
 
 
 def test_a_state_that_is_too_large_is_not_read(monkeypatch):

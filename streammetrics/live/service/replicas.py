@@ -11,7 +11,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError
 from streammetrics.live.client import connecting
 from streammetrics.live.events import SECOND, shown_time
 from streammetrics.live.pipeline import Pipeline
@@ -139,6 +139,7 @@ class Replicas:
         empty = Pipeline(self._shared.suite, self._shared.config)
         self._replicas = [Replica(url, merging, empty) for url in merging.urls]
         self._ends, self._merging = threading.Event(), threading.Lock()
+        self._trouble = ""  # why the last states could not be merged
 
     def start(self) -> None:
         """Read each service again and again, in a thread of its own: one may hang."""
@@ -157,9 +158,17 @@ class Replicas:
             self._merge()
 
     def _merge(self) -> None:
+        """Merge the last states; if they contradict each other, the last merge stays."""
         merged = Pipeline(self._shared.suite, self._shared.config)
         with self._merging:
-            merged.merge([one.pipeline for one in self._replicas if one.pipeline is not None])
+            try:
+                merged.merge([one.pipeline for one in self._replicas if one.pipeline is not None])
+            except IncompatibleMetricsError as error:
+                before, self._trouble = self._trouble, f"the states cannot be merged: {error}"
+                if self._trouble != before:
+                    log("warning", f"replicas: {self._trouble}")
+                return
+            self._trouble = ""
             with self._shared.locked():
                 self._shared.current = merged
 
@@ -183,7 +192,7 @@ class Replicas:
             one.url: {
                 "read": shown_time(int(one.read * SECOND)) if one.read else None,
                 "bytes": one.size,
-                "trouble": one.trouble,
+                "trouble": one.trouble or self._trouble,
             }
             for one in self._replicas
         }
@@ -194,8 +203,8 @@ class Replicas:
         every = self._replicas
         return {
             "replica_failing": (
-                "1 if the last reading of a replica failed.",
-                {one.url: float(bool(one.trouble)) for one in every},
+                "1 if the last reading of a replica, or the merge, failed.",
+                {one.url: float(bool(one.trouble or self._trouble)) for one in every},
             ),
             "replica_read_timestamp_seconds": (
                 "When a replica was last read; absent before the first time.",
