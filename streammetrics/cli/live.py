@@ -42,6 +42,7 @@ from streammetrics.live.service import answers, logs
 from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.history import history, series_rows
 from streammetrics.live.service.judging import estimated, judging, replayed
+from streammetrics.live.service.sizing import sized
 from streammetrics.show.formats import Grid, drawn
 from streammetrics.show.report import number
 
@@ -117,8 +118,14 @@ def check(
     rows_per_minute: Annotated[
         float | None,
         typer.Option(
-            metavar="N", min=0.001, help="Expected rows a minute: warns of rules that will flap."
+            metavar="N",
+            min=0.001,
+            help="Expected rows a minute: tells memory and disk, warns of rules that will flap.",
         ),
+    ] = None,
+    slices: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Expected slices of each kind, for the memory."),
     ] = None,
     reference: Annotated[
         list[str] | None,
@@ -132,12 +139,16 @@ def check(
     Examples:
         streammetrics live check live.toml
         streammetrics live check live.toml --rows-per-minute 40
+        streammetrics live check live.toml --rows-per-minute 40 --slices 50
         streammetrics live check live.toml --reference predictions.parquet
     """
     found = settings(config)
     lines = [f"{config} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
     if rows_per_minute is not None:
+        lines += sized(found, rows_per_minute, slices or 1)
         lines += estimated(found, rows_per_minute)
+    elif slices is not None:
+        raise CommandError("--slices needs --rows-per-minute, by which memory is estimated")
     if reference is not None:
         events = history(found, reference, labels or (), input_format)
         if not events.n_events:

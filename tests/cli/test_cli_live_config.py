@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import socket
@@ -11,6 +12,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.live.service.config import TEMPLATE, settings
+from streammetrics.live.service.replicas import ReplicaSettings
 from streammetrics.live.service.toml import ConfigError
 
 
@@ -32,7 +34,8 @@ def test_the_template_is_a_configuration(tmp_path):
 
 
 def test_every_key_of_the_template_means_something(tmp_path):
-    lines = [line.removeprefix("# ") if " = " in line else line for line in TEMPLATE.splitlines()]
+    template, merge = without_merge()
+    lines = [line.removeprefix("# ") if " = " in line else line for line in template.splitlines()]
     lines = [line for line in lines if "of a regression" not in line and "TLS" not in line]
     text = "\n".join(lines).replace('"STREAMMETRICS_TOKEN"', '"PATH"')
     text = text.replace('"READ_TOKEN"', '"PATH"')
@@ -43,6 +46,17 @@ def test_every_key_of_the_template_means_something(tmp_path):
     assert found.options["labels"] == [0, 1]
     assert found.server.body == 16_000_000
     assert found.server.socket == str(tmp_path / "live.sock")
+    text = template.replace('store = "live.db"', "") + re.sub("(?m)^# ", "", merge)
+    found = settings(written(tmp_path, text.replace("READ_TOKEN", "HOME")))
+    assert len(found.merging.urls) == 2
+    assert found.merging == ReplicaSettings(found.merging.urls, os.environ["HOME"])
+
+
+def without_merge():
+    """Return the template without its table [merge], which excludes a store, and this table."""
+    before, start, after = TEMPLATE.partition("# [merge]")
+    merge, end, after = after.partition("\n\n")
+    return before + after, start + merge + end
 
 
 MISTAKES = [
@@ -357,6 +371,16 @@ def test_rules_that_will_flap_are_named(command, tmp_path):
     assert "chance alone changes its state" in quiet
     lines = checked(command, path, "--rows-per-minute", "4000")[-6:]
     assert sum("flap" in line or "chance" in line for line in lines) == 0
+
+
+def test_memory_is_told_by_rate_and_slices(command, mistake, tmp_path):
+    path = written(tmp_path, '[metrics]\nauc = "ROCAUC"\n[live]\nby = [["country"]]\n')
+    memory, store = checked(command, path, "--rows-per-minute", "6", "--slices", "5")[-2:]
+    assert re.match(
+        r"memory: about [\d.]+ MB with 5 slices of each kind: 2,880 panes of 1min", memory
+    )
+    assert re.match(r"store: about [\d.]+ MB$", store)
+    assert "--slices needs --rows-per-minute" in mistake("live", "check", path, "--slices", "5")
 
 
 def test_a_log_shows_how_often_alerts_change(command, mistake, tmp_path):

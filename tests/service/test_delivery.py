@@ -11,16 +11,21 @@ import threading
 import time
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from types import SimpleNamespace
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from service.serving import Service, children, free_port, until
+from service.test_endpoints import TestClient
 
 import streammetrics as sm
 from streammetrics.live.alerts.rule import Alert, Alerts
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.service import delivery as module
+from streammetrics.live.service.app import application
 from streammetrics.live.service.delivery import Deliverer, Delivery, Match, MuteInterval, Receiver
+from streammetrics.live.service.server import Server
 
 RULE = sm.Below("accuracy", 0.8, name="low")
 NOTICE = Notice(
@@ -443,6 +448,40 @@ def bad_events(n, share, at):
         {"kind": "observe", "time": at, "label": i % 2, "score": float((i % 2) ^ (i < share * n))}
         for i in range(n)
     ]
+
+
+def test_deliveries_are_counted_at_metrics(to):
+    start = (int(time.time()) - 3600) // 60 * 60
+    live = sm.Live(sm.Accuracy())
+    rule = sm.Below("value", 0.6, window="1min", name="low")
+    many = {"delivered_changes_total", "undelivered_changes_total", "waiting_changes"}
+
+    def counts(client):
+        samples = [
+            sample
+            for family in text_string_to_metric_families(client.get("/metrics").text)
+            for sample in family.samples
+            if sample.name.removeprefix("streammetrics_") in many
+        ]
+        assert all(sample.labels == {"receiver": "webhook"} for sample in samples)
+        return [int(sample.value) for sample in samples]
+
+    with Desk() as desk:
+        desk.answers, rest = [200, 400], {"server": Server(clock="events"), "rules": [rule]}
+        app = application(live, delivery=Delivery((NOTICE,), (to(desk),), ()), **rest)
+        with TestClient(app, base_url="http://localhost") as client:
+            assert counts(client) == [0, 0, 0]
+            minutes = iter([0, 0, 1, 1, 0, 0, 0])  # whether rows are right; a pane waits for two
+            for n, found in ((3, [1, 0, 0]), (2, [1, 1, 0]), (2, [1, 1, 1])):
+                if found[2]:
+                    desk.holds.clear()
+                for right in islice(minutes, n):
+                    live.observe(time=start, y_true=1, y_pred=right)
+                    start += 60
+                until(lambda: counts(client) == found)  # noqa: B023 - called in this turn only
+            desk.holds.set()
+    with TestClient(application(live, **rest), base_url="http://localhost") as client:
+        assert counts(client) == []
 
 
 QUICK = 'store = "live.db"\nlabel_ttl = "5min"\nlabel_lateness = "1min"'

@@ -33,17 +33,20 @@ low = 'Below("accuracy", 0.9)'
 """
 
 
-@pytest.fixture(scope="module")
-def described(tmp_path_factory):
+@pytest.fixture(scope="module", params=["its own events", "those of a replica"])
+def described(tmp_path_factory, request):
     """Return the description of a service that runs and has seen some events."""
-    path = tmp_path_factory.mktemp("service") / "live.toml"
+    folder = tmp_path_factory.mktemp("service")
+    path, merged = folder / "live.toml", folder / "merged.toml"
     path.write_text(CONFIG)
     with Service(path) as service:
         at = {"kind": "observe", "time": time.time() - 60}
         service.post([{**at, "score": n / 10, "label": n % 2} for n in range(10)])
-        yield schemathesis.openapi.from_url(f"{service.url}/openapi.json")
-        assert service.get("/api/now")["n_rows"] >= 10
-        assert "Traceback" not in service.end()
+        merged.write_text(f'{CONFIG}[merge]\nreplicas = ["{service.url}"]\nevery = "1s"\n')
+        shown = service if request.param == "its own events" else Service(merged).start()
+        yield schemathesis.openapi.from_url(f"{shown.url}/openapi.json")
+        assert shown.get("/api/now")["n_rows"] >= 10
+        assert "Traceback" not in shown.end()
 
 
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode, ids=lambda mode: mode.value)

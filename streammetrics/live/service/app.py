@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.journal import Journal
     from streammetrics.live.queries import Queries
+    from streammetrics.live.service.replicas import Replicas
 
     GoOn = Callable[[], None]  # raises if no client waits any more
 
@@ -88,7 +89,7 @@ _ERROR = {
 }
 
 
-def described(live: object, names: Names, view: PageView, server: Server) -> dict[str, object]:
+def described(live: object, names: Names, view: PageView, server: Server) -> Document:
     """Return the OpenAPI description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},
@@ -107,6 +108,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
                 "summary": "The state, for sm.from_bytes and merge.",
                 "responses": {
                     "200": _content("application/octet-stream", {}),
+                    "304": {"description": "It is what If-None-Match says."},
                     **_refusals(401, 403),
                 },
             }
@@ -286,6 +288,7 @@ def application(
     rules: Sequence[Rule] = (),
     delivery: Delivery | None = None,
     letters: str | None = None,
+    replicas: Replicas | None = None,
     owned: bool = False,
 ) -> Starlette:
     """Return an application that takes events of a live state and answers queries.
@@ -298,6 +301,7 @@ def application(
         rules: The alert rules.
         delivery: What is delivered when an alert changes.
         letters: The file for refused events; without it, a request with one is refused.
+        replicas: The services whose states are shown; then no events are taken.
         owned: Whether to close the live state when the application ends; otherwise it is flushed.
     """
     server = server or Server()
@@ -311,11 +315,12 @@ def application(
         delivery or Delivery(),
         requests,
         letters=letters,
+        replicas=replicas,
         owned=owned,
     )
     guard = Middleware(Guard, server=server, open_paths=_OPEN)
     routes = [
-        Route("/events", service.intake.answer, methods=["POST"]),
+        Route("/events", service.events, methods=["POST"]),
         Route("/marks", service.mark, methods=["POST"]),
         Route("/api/marks", service.marks),
         *(Route(f"/api/{name}", partial(service.window, name)) for name in _WINDOWS),
@@ -425,6 +430,7 @@ class Service:
         requests: Requests,
         *,
         letters: str | None,
+        replicas: Replicas | None,
         owned: bool,
     ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
@@ -442,6 +448,7 @@ class Service:
         judge = partial(self._at_present, self._watching.alerts)
         self._marks = Marks(self._queries.ingest.journal)
         self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
+        self._replicas = replicas
         self._scrape = Scrape(
             read,
             view.title,
@@ -449,6 +456,8 @@ class Service:
             self.intake,
             requests,
             self._queries.ingest.journal,
+            self._deliverer,
+            replicas,
             shared=server.workers > 1,
         )
 
@@ -461,6 +470,8 @@ class Service:
                 are lost.
         """
         self._deliverer.start()
+        if self._replicas is not None:
+            self._replicas.start()
         yield
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end)
@@ -468,6 +479,8 @@ class Service:
     def _end(self) -> None:
         self.intake.close()
         self._deliverer.close()
+        if self._replicas is not None:
+            self._replicas.close()
         journal: Any = self._queries.ingest.journal
         try:
             (self._live.close if self._owned else self._live.flush)()
@@ -488,6 +501,13 @@ class Service:
             warn_caller(
                 f"the store cannot be written, no event is lost: {journal.trouble}", StoreWarning
             )
+
+    async def events(self, request: Request) -> Response:
+        """Take events; a service that shows replicas takes none."""
+        if self._replicas is None:
+            return await self.intake.answer(request)
+        why = "this service shows the merged states of replicas: send events to one of them"
+        return JSONResponse({"error": why}, 405, {"allow": ""})
 
     async def mark(self, request: Request) -> Response:
         """Take a mark on the charts."""
@@ -594,28 +614,26 @@ class Service:
             return JSONResponse({"error": str(error)}, 422)
         except (StreamMetricsError, ValueError, TypeError) as error:
             return JSONResponse({"error": str(error)}, 400)
-        tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
-        headers = {"etag": tag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers=headers)
-        return Response(body, media_type="application/json", headers=headers)
+        return _tagged(request, body, "application/json")
 
     def _at_present(self, call: Callable[[], T]) -> T:
         if self._server.clock == "wall":
             self._live.now(time.time())
         return call()
 
-    async def state(self, _: Request) -> Response:
+    async def state(self, request: Request) -> Response:
         """Answer with the serialized state, for merging elsewhere."""
         loop = asyncio.get_running_loop()
         blob = await loop.run_in_executor(self._reader, self._live.to_bytes)
-        return Response(blob, media_type="application/octet-stream")
+        return _tagged(request, blob, "application/octet-stream")
 
     async def health(self, request: Request) -> Response:
         """Answer with the status of the service; with the token, in full."""
         journal, intake = self._queries.ingest.journal, self.intake
         trouble = "" if journal is None else journal.trouble  # read once, because it may change
-        told: Document = {"status": "degraded" if trouble else "ok"}
+        replicas = None if self._replicas is None else self._replicas.health
+        is_well = not trouble and not any(one["trouble"] for one in (replicas or {}).values())
+        told: Document = {"status": "ok" if is_well else "degraded"}
         if request.scope["streammetrics.trusted"]:
             newest = self._live._shared.current.panes.newest
             told |= {
@@ -625,6 +643,7 @@ class Service:
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
                 "store": None if journal is None else _of_store(journal, trouble),
                 "deliveries": self._deliverer.health,
+                "replicas": replicas,
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }
@@ -636,7 +655,10 @@ class Service:
 
     async def openapi(self, _: Request) -> Response:
         """Answer with the OpenAPI description."""
-        return JSONResponse(described(self._live, self._names, self._view, self._server))
+        told = described(self._live, self._names, self._view, self._server)
+        if self._replicas is not None:
+            del told["paths"]["/events"]
+        return JSONResponse(told)
 
 
 def _of_store(journal: Journal, trouble: str) -> Document:
@@ -651,6 +673,15 @@ def _of_store(journal: Journal, trouble: str) -> Document:
         "durable": journal.durable,
         "at_risk": lost if n else "",
     }
+
+
+def _tagged(request: Request, body: bytes, form: str) -> Response:
+    """Return an answer with its ETag, or 304 if the client has it."""
+    tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=form, headers=headers)
 
 
 async def _gone(request: Request) -> None:

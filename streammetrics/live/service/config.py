@@ -21,6 +21,7 @@ from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
 from streammetrics.live.service import toml
 from streammetrics.live.service.delivery import Delivery, receiver_of, silence_of
+from streammetrics.live.service.replicas import ReplicaSettings, replica_settings_of
 from streammetrics.live.service.server import Names, PageView, Server, server_of
 from streammetrics.live.service.toml import ConfigError
 from streammetrics.live.spans import spans_of
@@ -97,6 +98,12 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # end = 2026-12-02T06:00:00Z
 # weekly = ["sat,sun 00:00-24:00", "mon-fri 22:00-06:00"]  # in UTC
 # reason = "maintenance"
+
+# [merge]              # without a store: shows the merged states of other services
+# replicas = ["http://10.0.0.1:8000", "http://10.0.0.2:8000"]  # of the same [metrics] and [live]
+# token_env = "READ_TOKEN"  # or token_file: the token that they accept for reading
+# every = "10s"        # between two readings; only states that have changed are sent
+# timeout = "30s"      # for an answer
 
 [page]
 window = "1h"   # what "now" is: a whole number of panes
@@ -182,6 +189,7 @@ class Settings:
     rules: tuple[Rule, ...]  # alert rules
     delivery: Delivery  # severities and labels of the rules, and who gets their alerts
     letters: str | None = None  # the file for refused events; without it, requests are refused
+    merging: ReplicaSettings | None = None  # whose states are shown, in place of events
 
     def live(self, *, store: bool = True) -> Live:
         """Return the live state that the file describes, opened from its store."""
@@ -218,8 +226,11 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty)
     delivery = _delivery(file, notices)
+    merging = replica_settings_of(file.table("merge"), options["store"])
     file.end()
-    return Settings(file.file, suite, names, options, view, server, rules, delivery, letters)
+    return Settings(
+        file.file, suite, names, options, view, server, rules, delivery, letters, merging
+    )
 
 
 def _empty(table: Section, suite: MetricSet, options: Options) -> Live:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from streammetrics.live.journal import Journal
     from streammetrics.live.queries import Queries
     from streammetrics.live.service.bodies import Intake
+    from streammetrics.live.service.delivery import Deliverer
+    from streammetrics.live.service.replicas import Replicas
 
 
 PATIENCE = 0.5  # seconds that a request for alerts waits for new ones
@@ -153,6 +155,11 @@ class Watching:
 
 _PROCESS = ProcessCollector(registry=None)
 DEADLINE = 2.0  # seconds for a scrape to read the state, before it gets the last reading
+_DELIVERIES = {  # names of families: what they count, and its name in the health of a receiver
+    "delivered_changes": ("Changes of alerts that a receiver took.", "delivered"),
+    "undelivered_changes": ("Changes of alerts that became dead letters.", "undelivered"),
+    "waiting_changes": ("Changes of alerts that wait for their receiver.", "waiting"),
+}
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
 
@@ -170,6 +177,8 @@ class Scrape:
         intake: Counts of events.
         requests: Durations of requests.
         journal: The journal, if there is a store.
+        deliverer: Counts of changes of alerts, by receiver.
+        replicas: The services whose states are shown, if there are any.
         shared: Whether other workers answer scrapes as well; counters then have a worker label.
     """
 
@@ -181,10 +190,12 @@ class Scrape:
         intake: Intake,
         requests: Requests,
         journal: Journal | None,
+        deliverer: Deliverer,
+        replicas: Replicas | None,
         *,
         shared: bool,
     ) -> None:
-        self._journal = journal
+        self._journal, self._deliverer, self._replicas = journal, deliverer, replicas
         self._title, self._watching, self._intake = title, watching, intake
         self._requests = requests
         self._worker = {"worker": str(os.getpid())} if shared else {}
@@ -210,11 +221,22 @@ class Scrape:
         yield GaugeMetricFamily(
             f"{PREFIX}read_timestamp_seconds", "When the state that this scrape shows was read.", at
         )
-        yield self._counter("taken_events", "Events taken, by kind.", "kind", self._intake.taken)
+        yield self._counted("taken_events", "Events taken, by kind.", "kind", self._intake.taken)
         told = "Requests with events that were refused, by the status of the answer."
-        yield self._counter("refused_requests", told, "status", self._intake.refused)
+        yield self._counted("refused_requests", told, "status", self._intake.refused)
         yield self._requests.family(self._worker)
+        yield from self._others()
         yield from self._itself()
+
+    def _others(self) -> Iterator[Metric]:
+        """Yield the families of the receivers of alerts and of the replicas, if there are any."""
+        health = self._deliverer.health
+        for name, (told, key) in _DELIVERIES.items() if health else ():
+            counts = {receiver: found[key] for receiver, found in health.items()}
+            yield self._counted(name, told, "receiver", counts, is_gauge=key == "waiting")
+        gauges = {} if self._replicas is None else self._replicas.gauges
+        for name, (told, values) in gauges.items():
+            yield self._counted(name, told, "replica", values, is_gauge=True)
 
     def _itself(self) -> Iterator[Metric]:
         """Yield the families of the process, its queue, its dead letters and its store."""
@@ -245,10 +267,17 @@ class Scrape:
         """Return samples with the label of this worker, if there are several."""
         return [sample._replace(labels=self._worker | sample.labels) for sample in samples]
 
-    def _counter(
-        self, name: str, told: str, label: str, counts: Mapping[str, int]
-    ) -> CounterMetricFamily:
-        family = CounterMetricFamily(PREFIX + name, told, labels=(*self._worker, label))
+    def _counted(
+        self,
+        name: str,
+        told: str,
+        label: str,
+        counts: Mapping[str, float],
+        *,
+        is_gauge: bool = False,
+    ) -> Metric:
+        kind = GaugeMetricFamily if is_gauge else CounterMetricFamily
+        family = kind(PREFIX + name, told, labels=(*self._worker, label))
         for key, count in counts.items():
             family.add_metric([*self._worker.values(), key], count)
         return family

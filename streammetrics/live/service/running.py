@@ -24,6 +24,7 @@ from streammetrics.live.service.app import application
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.http import Connection
 from streammetrics.live.service.logs import is_json, log, server_logs
+from streammetrics.live.service.replicas import Replicas
 from streammetrics.live.store import StoreWarning
 
 with needs("starlette", "live"):
@@ -257,6 +258,10 @@ def _made(found: Settings) -> Starlette:
     began = time.monotonic()
     live = found.live()
     log("info", "the store is read", seconds=round(time.monotonic() - began, 3))
+    replicas = None
+    if found.merging is not None:
+        replicas = Replicas(live, found.merging)
+        replicas.pull()
     return application(
         live,
         names=found.names,
@@ -265,6 +270,7 @@ def _made(found: Settings) -> Starlette:
         rules=found.rules,
         delivery=found.delivery,
         letters=found.letters,
+        replicas=replicas,
         owned=True,
     )
 
