@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ def ratio(metric: Any, rows: dict[str, Any], counts: Any) -> str:
     """Return the milliseconds of rows without counts and the ratio, or a dash if refused."""
     calls = call_of(metric, rows), call_of(metric, {**rows, "counts": counts})
     try:
-        rounds = [[best(call, 1) for call in calls] for _ in range(3)]
+        rounds = [[best(call, 1, time.process_time) for call in calls] for _ in range(3)]
     except (sm.InvalidBatchError, TypeError):  # it takes no weights
         return "| | "
     plain, counted = map(min, zip(*rounds, strict=True))
@@ -62,7 +63,7 @@ def main() -> None:
             continue
         n = min(options.rows, FEW)
         rows = plain_rows(oracle, n)
-        if best(call_of(metric, rows), 1) < LONG:
+        if best(call_of(metric, rows), 1, time.process_time) < LONG:
             n = options.rows
             rows = plain_rows(oracle, n)
         size, rng = len(next(iter(rows.values()))), np.random.default_rng(1)
