@@ -4,9 +4,9 @@
 
 Each metric is updated with the rows of its oracle in tests/oracles, and read; the ways of doing so
 take turns, and the best of three counts, by the time of the processor. Those of Sum and Mean have
-the largest and the smallest numbers there are, whose products are slow. Counts are drawn from 1 to `--largest`. A ratio is the
-time with counts by that of the same rows without them: plain rows, and rows with weights. Metrics
-that need more than 0.2 s for 10,000 rows are measured on as many.
+the largest and the smallest numbers there are, whose products are slow. Counts are drawn from 1 to
+`--largest`. A ratio is the time with counts by that of the same rows without them: plain rows, and
+rows with weights. Metrics that need more than 0.2 s for 10,000 rows are measured on as many.
 """
 
 from __future__ import annotations
