@@ -115,7 +115,7 @@ class MetricKind(ABC):
     see ``docs/few-labels.md``.
     """
 
-    untold: ClassVar[float] = 1.5
+    untold: ClassVar[float] = 1
 
     @abstractmethod
     def joint(self, metric: Any, *, drawn: bool) -> Joint:
@@ -198,8 +198,6 @@ class DrawnMoments(JointMoments):
 
 class Means(MetricKind):
     """Mean losses and their roots: the moments of the losses by labels and by judgments."""
-
-    untold = 1  # each row differs a little
 
     def joint(self, metric: Any, *, drawn: bool) -> Joint:
         """Return the joint moments."""

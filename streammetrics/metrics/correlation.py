@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum, exact_dot, root
+from streammetrics.core.arithmetic.exact import exact_dot, root
 from streammetrics.core.arithmetic.keys import cell_edges
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.kernels import kernels
@@ -140,7 +140,6 @@ def over_root(numerator: int, squared: int) -> float:
 
 
 _UNDEFINED = (math.nan, math.nan, math.nan)
-_FEW = 1 << 29  # the square of this many rows fits in int64, with room for sums
 
 
 Place: TypeAlias = Literal["low", "middle", "high"]
@@ -351,12 +350,12 @@ class SpearmanRho(RankCorrelation):
         (x, y), rows, columns = cells.marginals(), cells.rows, cells.columns
         rank_x, rank_y = _average_ranks(x.counts), _average_ranks(y.counts)
         (least_x, most_x), (least_y, most_y) = _open_squares(x), _open_squares(y)
-        square_x = _product(rank_x, rank_x, x.counts)
-        square_y = _product(rank_y, rank_y, y.counts)
+        square_x = exact_dot(rank_x, rank_x, x.counts)
+        square_y = exact_dot(rank_y, rank_y, y.counts)
         most = (square_x + most_x) * (square_y + most_y)
         if not most:
             return _UNDEFINED
-        known = _product(rank_x[rows], rank_y[columns], cells.counts)
+        known = exact_dot(rank_x[rows], rank_y[columns], cells.counts)
         value = over_root(known, most)
         if cells.level == 0:
             return value, value, value
@@ -378,16 +377,6 @@ def _average_ranks(counts: Ints) -> Ints:
     return 2 * last - counts - last[-1:]
 
 
-def _product(a: Ints, b: Ints, counts: Ints) -> int:
-    """Return the sum of a * b * counts, where a and b are at most the sum of counts."""
-    if counts.sum() < _FEW:
-        return exact_dot(a * counts, b)
-    integer, exponent = ExactSum.product(
-        a.astype(np.float64), b.astype(np.float64), counts.astype(np.float64)
-    ).integers()
-    return int(integer) << exponent if exponent >= 0 else int(integer) >> -exponent
-
-
 def _open_squares(side: Marginal) -> tuple[int, int]:
     """Return the range of the sum of squared deviations of ranks from the average of their cell.
 
@@ -395,7 +384,7 @@ def _open_squares(side: Marginal) -> tuple[int, int]:
     if all differ, with deviations -(m - 1), ..., m - 1 in steps of 2.
     """
     m = side.counts[side.mixed]
-    return exact_dot(m, m - 1), _product(m - 1, m + 1, m) // 3
+    return exact_dot(m, m - 1), exact_dot(m - 1, m + 1, m) // 3
 
 
 def _in_order(groups: Ints, side: Marginal, counts: Ints, other: Ints) -> int:
@@ -407,4 +396,4 @@ def _in_order(groups: Ints, side: Marginal, counts: Ints, other: Ints) -> int:
     first = np.cumsum(side.counts) - side.counts
     ranks = 2 * (before - first[groups]) + counts - side.counts[groups]
     ranks[~side.mixed[groups]] = 0
-    return _product(ranks, other, counts)
+    return exact_dot(ranks, other, counts)

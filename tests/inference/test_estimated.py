@@ -88,7 +88,7 @@ def expected(name, rows, *, by_chance):
     rows_part = w if by_chance else w**2 * n / total
     drawn = w**2 - rows_part
     told = telling(psi, w, p[has] >= 0.5, y[has], judge[has]) if name in {"accuracy", "f1"} else n
-    both = drawn @ (psi * phi) * told / (told + UNTOLD.get(name, 1.5))
+    both = drawn @ (psi * phi) * told / (told + UNTOLD.get(name, 1))
     slope = np.clip(both / (drawn @ phi**2), 0, 1 / (1 - n / total))
     rest = drawn @ psi**2 - 2 * slope * both + slope**2 * (drawn @ phi**2)
     alone = (drawn + rows_part) @ psi**2
@@ -340,7 +340,7 @@ def test_the_command_line_shows_estimates(tmp_path, capsys):
     del (rows := binary())["chance"]
     sm.Estimated(BINARY, proxy="judge").update(rows).save(path)
     assert main(["show", str(path), "--confidence", "0.95"]) == 0
-    assert "accuracy  0.764687" in capsys.readouterr().out
+    assert "accuracy  0.764420" in capsys.readouterr().out
     assert main(["report", str(path), "-o", str(tmp_path / "page.html")]) != 0
     assert "an Estimated has no page" in capsys.readouterr().err
 

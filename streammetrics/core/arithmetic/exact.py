@@ -753,14 +753,19 @@ def read_digits(shape: tuple[int, ...], arrays: Arrays) -> tuple[Digits, int]:
 # ---- rows ----
 
 
-def exact_dot(a: Ints, b: Ints) -> int:
-    """Return the dot product of ``a`` and ``b`` as a Python integer, beyond the range of int64."""
-    if not a.size:
+def exact_dot(*factors: Ints) -> int:
+    """Return the sum of the products of two or three columns, beyond the range of int64 as well."""
+    if not factors[0].size:
         return 0
-    largest_a, largest_b = (max(int(part.max()), -int(part.min())) for part in (a, b))
-    if a.size * largest_a * largest_b < 1 << 63:
-        return int(a @ b)
-    return sum(map(operator.mul, a.tolist(), b.tolist()))
+    largest = [max(int(factor.max()), -int(factor.min())) for factor in factors]
+    if factors[0].size * math.prod(largest) < 1 << 63:
+        return int(math.prod(factors[1:]) @ factors[0])
+    if max(largest) <= 1 << 53:
+        value, unit = ExactSum.product(
+            *[factor.astype(np.float64) for factor in factors]
+        ).integers()
+        return int(value) << unit if unit >= 0 else int(value) >> -unit
+    return sum(map(math.prod, zip(*[factor.tolist() for factor in factors], strict=True)))
 
 
 def _in_one_unit(every: Sequence[ExactSum]) -> tuple[list[int], int]:

@@ -234,13 +234,13 @@ def _coded(rows: Array, columns: Array) -> Ints:
 
 def _tallied(codes: Ints, counts: Ints | None) -> tuple[Ints, Ints]:
     """Return the distinct codes, ascending, with counts; ``None`` counts each code once."""
+    if (codes[1:] > codes[:-1]).all():
+        return codes, np.ones(codes.size, np.int64) if counts is None else counts
     if counts is None or counts.max(initial=1) == 1:
-        if (codes[1:] > codes[:-1]).all():
-            return codes, np.ones(codes.size, np.int64)
         ascending = np.sort(codes)
         starts, _ = _runs(ascending)
         return ascending[starts], np.diff(starts, append=codes.size)
-    order = np.argsort(codes)
+    order = np.argsort(codes, kind="stable")  # they are mostly in order
     ascending = codes[order]
     starts, _ = _runs(ascending)
     return ascending[starts], np.add.reduceat(counts[order], starts)

@@ -21,7 +21,6 @@ from streammetrics.core.errors import (
     StateFormatError,
 )
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
-from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 from streammetrics.core.state.arrays import nested, parted
 from streammetrics.core.statistic import GroupedStates
@@ -428,14 +427,13 @@ def _repeated(
 
     For each bit of the counts, from the highest: all rows so far count twice, and those with the
     bit are added. So the state is that of the repeated rows, byte for byte, by the laws of `merge`,
-    and none is ever repeated. Many rows of small counts are first ordered by count for sums, which
-    are fast over rows that stand together, or else grouped by it, if the statistic can do so.
+    and none is ever repeated. Many rows of small counts are first ordered by count, as updates are
+    fast over rows that stand together; fewer are grouped by it, if the statistic can do so.
     """
     state, groups = statistic.fork(), None
     parts: dict[int, Statistic] = {}
     size = int(counts.max()) + 1
-    sums = any(isinstance(field, Sum | NamedSums) for field in statistic.fields.values())
-    if sums and size <= min(_COUNTS, len(counts) // _TOGETHER) and are_moved(columns):
+    if size <= min(_COUNTS, len(counts) // _TOGETHER) and are_moved(columns):
         parts = _by_count(statistic, columns, weight, counts, size)
     elif size <= min(_COUNTS, len(counts) // 8):
         by_count = GroupCodes(counts, size)
