@@ -293,9 +293,8 @@ def parameters_of(texts: Sequence[str]) -> Options:
             raise CommandError(f"--param {name} is given twice")
         value = specs.value(text)
         found[name] = (value,) if name in _LISTS and not isinstance(value, tuple) else value
-    for k in found.get("k", ()):
-        if type(k) is not int or k < 1:
-            raise CommandError(f"--param k={k}: expected integers from 1 up, e.g. k=5,10,100")
+        if name == "k" and not all(type(k) is int and k >= 1 for k in found[name]):
+            raise CommandError(f"--param k={text}: expected integers from 1 up, e.g. k=5,10,100")
     return found
 
 

@@ -359,11 +359,13 @@ class CER(ErrorRate):
     Formula: (S + D + I) / (H + S + D), with S substituted, D deleted, I inserted and H right
     characters.
 
-    If all references are empty, the value is the number of insertions, as in jiwer 4.
+    White space at both ends of a text is left out, as in jiwer. If all references are empty, the
+    value is the number of insertions, as in jiwer 4.
 
     Parameters are those of `TextMetric`.
 
-    Reference: ``jiwer.cer``; ``torchmetrics.text.CharErrorRate``.
+    Reference: ``jiwer.cer``; ``torchmetrics.text.CharErrorRate``, which keeps white space at the
+    ends.
 
     Example:
         >>> import streammetrics as sm
@@ -450,6 +452,8 @@ class EditDistance(ErrorRate):
 
     Formula: S + D + I, with S substitutions, D deletions and I insertions.
 
+    White space is a character like others, also at the ends of a text, unlike in `CER`.
+
     The other parameters are those of `TextMetric`.
 
     Args:
@@ -471,7 +475,7 @@ class EditDistance(ErrorRate):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the edits."""
-        return (EditCounts(of=self.of, nan_policy=self.nan_policy),)
+        return (EditCounts(of=self.of, stripped=False, nan_policy=self.nan_policy),)
 
     def _rate(self, edits: Edits) -> float:
         """Return the edits."""

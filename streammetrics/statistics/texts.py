@@ -392,6 +392,7 @@ class EditCounts(TextCounts):
     """Hits, substitutions, deletions and insertions of minimal edits, summed over rows."""
 
     of: Literal["words", "characters"]
+    stripped: bool = True  # whether white space at both ends of a text is left out
 
     @property
     def schema(self) -> Schema:
@@ -411,8 +412,12 @@ class EditCounts(TextCounts):
     def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the edits of one row."""
         (reference,) = references
-        split = str.split if self.of == "words" else str.strip
-        true, pred = split(reference), split(prediction)
+        if self.of == "words":
+            true, pred = reference.split(), prediction.split()
+        elif self.stripped:
+            true, pred = reference.strip(), prediction.strip()
+        else:
+            true, pred = reference, prediction
         tags = Counter(edit.tag for edit in _levenshtein().editops(true, pred))
         replaced, left_out, put_in = (tags[tag] for tag in ("replace", "delete", "insert"))
         return [len(true) - replaced - left_out, replaced, left_out, put_in]

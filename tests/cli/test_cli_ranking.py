@@ -184,7 +184,7 @@ def test_clustering(command, tmp_path, name):
         ((*RANKING, "--preset", "trec_eval"), "ties=doc needs --doc"),
         ((*RANKING, "--preset", "trec"), "expected 'trec_eval' or 'sklearn'"),
         ((*RANKING, "--param", "ties=first"), "expected 'average' or 'doc'"),
-        ((*RANKING, "--param", "k=5,x"), "--param k=5: expected integers from 1 up"),
+        ((*RANKING, "--param", "k=5,x"), "--param k=5,x: expected integers from 1 up"),
         ((*RANKING, "--param", "k=0"), "--param k=0: expected integers from 1 up"),
         ((*RANKING, "--param", "k=5,5"), "NDCG(k=5) is given twice"),
         (

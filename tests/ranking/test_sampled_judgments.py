@@ -47,3 +47,11 @@ def test_counts_and_the_best_recall_say_that_they_have_no_limits():
         sm.RankingCount().update([1], [1], [0.5]).confidence()
     with pytest.raises(sm.NoConfidenceError, match="RecallAtK at that k, on other queries"):
         sm.RecallAtFixedPrecision(precision=0.5, k=2).update([1], [1], [0.5]).confidence()
+
+
+def test_no_query_counts_as_one_result_because_it_has_no_relevant_document():
+    with pytest.raises(ValueError, match="1 is a perfect score and not a count"):
+        sm.RankingCount(no_relevant="one")
+    rows = {"query": [1, 1], "relevance": [0, None], "score": [1.0, 0.5]}
+    assert sm.RankingCount(of="results").update(**rows).compute() == 2.0
+    assert sm.RankingCount(of="results", no_relevant="skip").update(**rows).compute() == 0.0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from fuzz.forging import arrays_of
+from rapidfuzz.distance import Levenshtein
 from thinning import some
 
 import streammetrics as sm
@@ -34,6 +35,13 @@ def test_empty_references_count_as_in_jiwer(rate):
 def test_silence_has_the_distance_of_what_was_put_into_it():
     assert sm.EditDistance().update(["", "ab"], ["abc", "ab"]).compute() == 3.0
     assert sm.EditDistance(of="words").update(["", "a"], ["a b", "a"]).compute() == 2.0
+
+
+def test_white_space_at_the_ends_is_text_to_a_distance_and_not_to_a_rate():
+    rows = ["  ab", "a b", "ab", " ", ""], ["x  ab", "a b ", "ab\n", "", "  x"]
+    distance = sum(Levenshtein.distance(true, said) for true, said in zip(*rows, strict=True))
+    assert sm.EditDistance().update(*rows).compute() == distance == 7
+    assert sm.CER().update(*rows).compute() == jiwer.cer(*map(list, rows)) == 4 / 7
 
 
 @pytest.mark.parametrize("metric", [sm.WER, sm.CER])

@@ -354,6 +354,19 @@ class RankingCount(RankingMetric):
     of: Literal["queries", "results", "relevant", "hits"] = "queries"
     aggregation: Literal["sum"] | Aggregation = "sum"  # type: ignore[assignment]  # one more
 
+    def check_parameters(self) -> None:
+        """Check that no query counts as 1, which is a perfect score and no count.
+
+        Raises:
+            ValueError: ``no_relevant`` is ``"one"``.
+        """
+        super().check_parameters()
+        if self.no_relevant == "one":
+            raise ValueError(
+                "RankingCount(no_relevant='one'): 1 is a perfect score and not a count; "
+                "no_relevant='zero' counts every query, 'skip' those with relevant documents"
+            )
+
     def read(self, ranking: Ranking) -> Floats:
         """Return the count of each query."""
         if self.of == "queries":

@@ -303,7 +303,8 @@ class JudgedAtK(AtK):
     """Judged at k: the share of the first k results that have a judgment.
 
     Formula: mean_q (j / min(k, n)), with j judged among the first k of n results. A missing
-    relevance is not a judgment, and -1 is one.
+    relevance is not a judgment, and -1 is one. A query without relevant documents has such a share
+    too, and ``no_relevant="zero"`` leaves it as it is.
 
     The other parameters are those of `RankingMetric`.
 

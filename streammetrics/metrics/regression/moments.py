@@ -113,8 +113,8 @@ class R2(VarianceRatio[RawValues]):
     Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
 
     The sums of squares around the mean are computed from exact integers, so targets far from 0 lose
-    no digits. Undefined if the target is constant, and, regardless of `force_finite`, if the total
-    weight of the rows is at most 1, as for a single row.
+    no digits. Undefined if the target is constant. With `force_finite` it is then 1 or 0, unless
+    the total weight of the rows is at most 1, as for a single row.
 
     With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
 
