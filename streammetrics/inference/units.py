@@ -18,7 +18,7 @@ import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.columns.column import numbered
+from streammetrics.core.columns.column import are_more, numbered
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.labels import as_integers, flat
 from streammetrics.core.columns.schema import reject
@@ -47,7 +47,14 @@ from streammetrics.inference.distributions import limits, t_quantile
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import staircases
 from streammetrics.statistics.grouped.grouped import MOST_UNITS, Groups, unit_plan
-from streammetrics.statistics.grouped.keys import GROUPS, KeyColumn, KeyedSchema, unit_keys, united
+from streammetrics.statistics.grouped.keys import (
+    GROUPS,
+    KeyColumn,
+    KeyedSchema,
+    text_keys,
+    unit_keys,
+    united,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +63,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats, Numeric
+    from streammetrics.core.types import Array, Floats, Ints, Numeric
     from streammetrics.statistics.grouped.keys import Part
 
     Rests = dict[Part, State]  # for each group of units, the state of all rows outside it
@@ -76,6 +83,18 @@ def unit_column(value: object, title: str) -> KeyColumn:
         raise InvalidBatchError(
             f"no column {title!r}, which identifies the unit of each row", title
         )
+    keys, codes, kind = text_keys(value) or _keys_of(value, title)
+    if codes is not None:
+        codes, used = numbered(codes, len(keys))
+        keys = keys[used]
+    if are_more(keys, MOST_UNITS):
+        keys = keys & (GROUPS - 1)
+    keys = keys if codes is None else keys[codes]
+    return KeyColumn(keys, None, True, None, {f"units {title!r}": kind})
+
+
+def _keys_of(value: object, title: str) -> tuple[Ints, Array, str]:
+    """Return the keys of units, the index of each row's unit, and the kind of the ids."""
     column = flat(as_column(value, title, advice="units are text or integers"), title)
     values, missing = column.values, column.nulls
     if values.dtype.kind == "f":
@@ -83,12 +102,7 @@ def unit_column(value: object, title: str) -> KeyColumn:
     if missing is not None and missing.any():
         reject(title, "is missing", missing, advice="every row needs a unit")
     codes, units = coded_labels(Column(values, None, False, column.vocabulary))
-    places, found = numbered(codes, len(units))
-    keys = unit_keys(units[found])
-    if keys.size > MOST_UNITS:
-        keys = keys & (GROUPS - 1)
-    kind = "integers" if column.vocabulary is None else "text"
-    return KeyColumn(keys[places], None, True, None, {f"units {title!r}": kind})
+    return unit_keys(units), codes, "integers" if column.vocabulary is None else "text"
 
 
 def units_of(groups: Groups | UnitInfluence) -> str:

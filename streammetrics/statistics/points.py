@@ -32,9 +32,10 @@ from streammetrics.core.fields.keyed import (
     used_labels,
 )
 from streammetrics.core.fields.weights import WeightedCount, countable
+from streammetrics.core.kernels import kernels
+from streammetrics.core.kernels.reference import mixed
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.ranking_rows import mixed
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
@@ -477,14 +478,22 @@ def label_hashes(labels: Array | Column, seed: int) -> NDArray[np.uint64]:
     """Return a hash of each label, which depends on its value or text, not on the dtype's width."""
     if isinstance(labels, Column):
         labels = labels.values if labels.vocabulary is None else labels.vocabulary[labels.values]
+    start = _factors(seed, 1)
     if labels.dtype.kind != "U":
-        words = labels.astype(np.int64).view(np.uint64)
-    else:
-        width = labels.dtype.itemsize // 4
-        letters = np.ascontiguousarray(labels).view(np.uint32).reshape(len(labels), width)
-        # Short strings are padded with zeros, which do not change the sum.
-        words = mixed(letters.astype(np.uint64)) @ _factors(1 << 32, letters.shape[1])
-    return mixed(words + _factors(seed, 1))
+        return mixed(labels.astype(np.int64).view(np.uint64) + start)
+    hashes, width = np.empty(len(labels), np.uint64), labels.dtype.itemsize // 4
+    letters = np.ascontiguousarray(labels).view(np.int32)
+    factors = _factors(1 << 32, width).view(np.int64)
+    kernels.hash_texts(hashes.view(np.int64), letters, factors, int(start.view(np.int64)[0]))
+    return hashes
+
+
+def text_hashes(texts: list[Any], seed: int) -> NDArray[np.uint64] | None:
+    """Return the `label_hashes` of a list of short strings, ``None`` if it holds anything else."""
+    hashes, start = np.empty(len(texts), np.uint64), int(_factors(seed, 1).view(np.int64)[0])
+    factors = _factors(1 << 32, 1 << 8).view(np.int64)
+    done = kernels.hash_texts(hashes.view(np.int64), texts, factors, start)
+    return hashes if done == len(texts) else None
 
 
 def point_hashes(points: Floats) -> NDArray[np.uint64]:

@@ -14,6 +14,7 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.labels import label_column
 from streammetrics.core.columns.schema import Facts, Field
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.kernels.reference import mixed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,6 @@ Values: TypeAlias = "Array"  # sorted distinct ids (int64 or bytes) or relevance
 Codes: TypeAlias = "NDArray[np.int32]"  # indices into `Values`; -1 for a missing value
 
 _MOST = 2**31 - 1  # codes are 32 bits wide
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of SplitMix64
 _ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
 
 
@@ -177,14 +177,6 @@ def hashed(values: Values) -> NDArray[np.uint64]:
     words = values.astype(f"S{8 * width}").view("<u8").reshape(len(values), width)
     powers = np.multiply.accumulate(np.full(width, _ODD, np.uint64))
     return mixed(np.einsum("ij,j->i", words, powers))  # zero padding does not change the sum
-
-
-def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64 bits one to one; zero stays zero (the finalizer of SplitMix64)."""
-    bits = (bits ^ (bits >> np.uint64(30))) * _MIX[0]
-    bits = (bits ^ (bits >> np.uint64(27))) * _MIX[1]
-    result: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
-    return result
 
 
 _MAGNITUDE = np.int64((1 << 63) - 1)

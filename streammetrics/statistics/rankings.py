@@ -12,6 +12,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
 from streammetrics.core.field import StateField, piled
+from streammetrics.core.kernels.reference import mixed
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import (
@@ -22,7 +23,6 @@ from streammetrics.statistics.ranking_rows import (
     counted,
     decoded,
     hashed,
-    mixed,
     moved,
     narrowest,
     ranked,

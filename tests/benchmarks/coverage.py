@@ -406,6 +406,21 @@ def clustered(
     return held[0] / drawn, held[1] / drawn, drawn
 
 
+def unpaired(line: Clustered, units: int, samples: int, seconds: float) -> tuple[float, int]:
+    """Return how often limits hold the difference of two models on rows of different units."""
+    one, other = line.truth()
+    held = drawn = 0
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
+        both = [line.draw(np.random.default_rng([drawn, units, k]), units) for k in (4, 5)]
+        both[1]["unit"] += units
+        states = [line.alone(rows, model) for rows, model in zip(both, "ab", strict=True)]
+        (found,) = sm.compare(*states)
+        held += bool(found.low <= one - other <= found.high)
+        drawn += 1
+    return held / drawn, drawn
+
+
 def gates(line: Clustered, units: int, samples: int, seconds: float) -> tuple[float, int]:
     """Return how often a gate calls one of two equal models worse."""
     worse = drawn = 0
@@ -476,6 +491,13 @@ def clustered_tables(samples: int, seconds: float, only: str, *, write: bool) ->
             share, drawn = gates(line, 100, samples, seconds)
             title = f"{name}, 100 units: equal models called worse"
             table.add(title, "at most 5%", f"{share:.1%}", f"{drawn:,}")
+    for name, line in CLUSTERED.items():
+        for size in (100, 1000):
+            if only.lower() in f"{name}, unpaired".lower():
+                longer = seconds * (4 if size == 1000 else 1)
+                share, drawn = unpaired(line, size, samples, longer)
+                title = f"{name}, {size:,} units: difference of different rows held"
+                table.add(title, "93 to 97%", f"{share:.1%}", f"{drawn:,}")
     if only.lower() in "power":
         promised, share, drawn = power(200, samples, seconds)
         title = "Accuracy, 200 units: difference found"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.coverage import CLUSTERED, HIGH, clustered, gates, looks, power
+from benchmarks.coverage import CLUSTERED, HIGH, clustered, gates, looks, power, unpaired
 
 pytestmark = pytest.mark.long
 NO_LIMIT = float("inf")
 
 
 @pytest.mark.parametrize(
-    ("name", "samples"), [("Accuracy", 600), ("LogLoss", 400), ("ROCAUC", 200)]
+    ("name", "samples"), [("Accuracy", 600), ("LogLoss", 400), ("ROCAUC", 200), ("NDCG(k=5)", 300)]
 )
 def test_limits_of_100_units_hold_in_about_95_percent(name, samples):
     shares = clustered(CLUSTERED[name], 100, samples, NO_LIMIT)[:2]
     assert all(0.91 <= share <= 0.99 for share in shares)
+
+
+@pytest.mark.parametrize("name", ["Accuracy", "LogLoss"])
+def test_limits_of_a_difference_of_different_rows_hold_in_about_95_percent(name):
+    assert 0.91 <= unpaired(CLUSTERED[name], 100, 300, NO_LIMIT)[0] <= 0.99
 
 
 def test_limits_of_30_uneven_units_hold_in_about_95_percent():

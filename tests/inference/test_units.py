@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import streammetrics as sm
@@ -90,6 +93,61 @@ def test_a_unit_is_in_the_same_group_whatever_its_type_and_neighbours():
     assert groups_of(texts, "user")[0] == groups_of(["a"], "user")[0]
     spread = np.bincount(groups_of(np.arange(64_000), "user"), minlength=64)
     assert spread.min() > 800
+
+
+def encodings(texts):
+    """Yield columns of the same texts, as libraries hold them."""
+    yield "list", texts
+    yield "tuple", tuple(texts)
+    yield "str_", np.array(texts)
+    yield "wide", np.array(texts).astype("U300")
+    yield "swapped", np.array(texts).astype(np.dtype("U40").newbyteorder())
+    yield "strided", np.repeat(np.array(texts), 2)[::2]
+    yield "objects", np.array(texts, object)
+    yield "own str", [np.str_(text) for text in texts]
+    series = pd.Series(texts, dtype=object)
+    yield "series", series
+    yield "nullable", series.astype("string")
+    yield "category", pd.Series(pd.Categorical(texts, ["unused", *sorted(set(texts))]))
+    plain = pa.array(texts)
+    yield "arrow", plain
+    yield "large", plain.cast(pa.large_string())
+    yield "slice", pa.array(["other", *texts]).dictionary_encode()[1:]
+    yield "chunks", pa.chunked_array([plain[:3].dictionary_encode(), plain[3:].dictionary_encode()])
+    repeated = [*texts, "unused", None]  # each row has an entry of its own
+    yield "repeated", pa.DictionaryArray.from_arrays(np.arange(len(texts)), pa.array(repeated))
+    yield "polars", pl.Series(texts)
+
+
+@pytest.mark.parametrize("units", [50, 4096, 4097])
+def test_text_ids_are_the_same_units_however_they_are_held(units):
+    texts = [f"Frage {k % units} 日本" for k in range(units + 20)]
+    table = {"y_true": np.ones(len(texts), int), "y_pred": np.arange(len(texts)) % 3 > 0}
+    made = {}
+    for name, column in encodings(texts):
+        suite = sm.MetricSet({"accuracy": sm.Accuracy()}, unit="user").update(**table, user=column)
+        made[name] = suite.to_bytes()
+    assert {name: state == made["list"] for name, state in made.items()} == dict.fromkeys(
+        made, True
+    )
+    suite = sm.from_bytes(made["list"])
+    groups = "64 groups of units" if units > 4096 else f"{units:,} units"
+    assert suite["accuracy"].confidence().method.startswith(groups)
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_missing_text_ids_are_counted_however_they_are_held(row):
+    texts = ["a", "b", "a", "c"]
+    texts[row] = None
+    series = pd.Series(texts, dtype=object)
+    columns = [texts, series, series.astype("string"), series.astype("category"), pa.array(texts)]
+    columns += [pa.array(texts).dictionary_encode(), pl.Series(texts), np.array(texts, object)]
+    suite = sm.MetricSet({"accuracy": sm.Accuracy()}, unit="user")
+    for column in columns:
+        with pytest.raises(sm.InvalidBatchError, match="user is missing in 1 row") as caught:
+            suite.update(y_true=[1] * 4, y_pred=[1] * 4, user=column)
+        assert (caught.value.column, caught.value.row) == ("user", row)
+    assert suite.n_rows == 0
 
 
 def test_mistakes():

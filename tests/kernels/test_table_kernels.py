@@ -305,6 +305,43 @@ def test_keys_are_forgotten_and_moved(kernel: Any) -> None:
         assert codes.tolist() == [alive.get(key, -1) for key in range(4000)]
 
 
+TEXTS = ["", "a", "question-17", "\x7f\x80", "Zoë", "日本", "\ud800", "😀" * 9, "a\0b", "x" * 40]
+
+
+@pytest.mark.parametrize("start", [0, -1, 12345678901234567])
+def test_texts_have_one_hash_in_arrays_and_lists(kernel: Any, start: int) -> None:
+    factors = np.random.default_rng(0).integers(-(2**63), 2**63, 256)
+    texts, mask = TEXTS * 700, (1 << 64) - 1
+    letters, found, listed = np.array(texts), *np.zeros((2, len(texts)), np.int64)
+    width = letters.itemsize // 4
+    assert kernel.hash_texts(found, letters.view(np.int32), factors[:width], start) == len(texts)
+    assert kernel.hash_texts(listed, texts, factors, start) == len(texts)
+    assert np.array_equal(found, listed)
+
+    def mixed(bits: int) -> int:
+        bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & mask
+        bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & mask
+        return bits ^ bits >> 31
+
+    for text, value in zip(TEXTS, found.tolist(), strict=False):
+        pairs = zip(text, factors.tolist(), strict=False)
+        assert mixed(start + sum(mixed(ord(c)) * f for c, f in pairs) & mask) == value & mask
+
+
+@pytest.mark.parametrize("bad", [None, 3, np.str_("a"), b"a", "ends\0", "long" * 65, float("nan")])
+def test_lists_are_hashed_up_to_what_is_no_short_string(kernel: Any, bad: Any) -> None:
+    factors, hashes = np.arange(300), np.full(5, 7)
+    for row in range(5):
+        texts = ["a", "b", "c", "d", "e"]
+        texts[row] = bad
+        assert kernel.hash_texts(hashes, texts, factors, 1) == row
+    assert kernel.hash_texts(hashes, ["abc"] * 5, factors[:2], 1) == 0
+    with pytest.raises(_refuses(kernel)):
+        kernel.hash_texts(hashes, ["a"] * 4, factors, 1)
+    with pytest.raises(_refuses(kernel)):
+        kernel.hash_texts(hashes, np.zeros(4, np.int32), np.arange(1), 1)
+
+
 def test_tables_refuse_what_does_not_fit(kernel: Any) -> None:
     keys, codes = np.arange(4, dtype=np.uint64), np.empty(4, np.int64)
     stored = np.zeros(4, np.uint64)

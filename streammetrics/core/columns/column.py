@@ -59,6 +59,14 @@ def distinct(keys: Array) -> tuple[Places, Places]:
     return codes, rows[:used]
 
 
+def are_more(keys: Array, most: int) -> bool:
+    """Whether there are more than `most` distinct keys."""
+    stored, codes = np.empty(most, keys.dtype), np.empty(len(keys), np.int64)
+    slots = np.zeros(1 << (2 * most - 1).bit_length(), np.uint32)
+    done, _ = kernels.factorize(slots, stored, keys.itemsize, 0, keys, codes, True, None)
+    return bool(done < len(keys))
+
+
 def unique(keys: Array) -> tuple[Array, Places]:
     """Return the sorted distinct keys, and the index of each row's key among them."""
     codes, rows = distinct(keys)

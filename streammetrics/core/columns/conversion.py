@@ -456,6 +456,33 @@ def _arrow_nulls(value: Foreign) -> Bools:
     return np.asarray(value.is_null().to_numpy(zero_copy_only=False))
 
 
+def encoded_texts(value: Any) -> tuple[list[Any], Array | None] | None:
+    """Return labels and the label of each row, or the texts of all rows and ``None``.
+
+    Labels may repeat, be unused, and be no text. Returns ``None`` for a column with nulls, and for
+    one that is neither a list or an array of objects nor encoded by its library.
+    """
+    if getattr(value, "dtype", None) == np.dtype(object):
+        return (value.tolist(), None) if value.ndim == 1 else None
+    array: Any = getattr(value, "array", value)  # of a series
+    if hasattr(getattr(array, "dtype", None), "categories"):
+        codes = np.asarray(array.codes)
+        return None if codes.min(initial=0) < 0 else (array.dtype.categories.tolist(), codes)
+    if hasattr(array, "dtype") and hasattr(array, "__arrow_array__"):
+        array = array.__arrow_array__()
+    kind = getattr(array, "type", None)
+    if kind is not None and hasattr(array, "dictionary_encode"):
+        if str(kind) in _ARROW_STRINGS:
+            array = array.dictionary_encode()
+        if array.null_count or not hasattr(array.type, "value_type"):
+            return None
+        array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
+        if not hasattr(array, "indices"):
+            return None
+        return array.dictionary.to_pylist(), array.indices.to_numpy()
+    return (array, None) if isinstance(array, list) else None
+
+
 _READY = frozenset("?bBhHiIlqefd")  # dtype characters taken unchanged; not "L", unsigned long
 
 

@@ -135,6 +135,8 @@ typedef struct {
       int64_t capacity, int64_t *firsts)) \
   K(int64_t, table_put, (Table *table, int64_t start, int64_t stop)) \
   K(int64_t, table_move, (Table *table, const int64_t *numbers, const int64_t *others, int64_t n)) \
+  K(int64_t, hash_texts, (uint64_t *hashes, const uint32_t *letters, int64_t n, int64_t width, \
+      const uint64_t *factors, uint64_t start)) \
   K(void, cells_ids, (int64_t *ids, const double *scores, int64_t n, int64_t level)) \
   K(int64_t, cells_count, (CellsOut *out, const double *scores, const Column *codes, double *weight, \
       const int64_t *times, int64_t n, int64_t most, int64_t *index, int threads)) \

@@ -573,6 +573,42 @@ KERNEL(table_move) {
   Py_RETURN_NONE;
 }
 
+/* Hash the texts of a list, up to one that is no plain str, ends in NUL or has more letters than there are factors. */
+static int64_t hash_items(uint64_t *hashes, PyObject *items, int64_t n, const uint64_t *factors, int64_t most,
+                          uint64_t start) {
+  uint32_t letters[1 << 8];
+  int64_t done = 0;
+  for (; done < n; done++) {
+    PyObject *item = PySequence_GetItem(items, (Py_ssize_t)done);
+    Py_ssize_t length = item && PyUnicode_CheckExact(item) ? PyUnicode_GetLength(item) : -1;
+    int good = length >= 0 && length <= most && length <= 1 << 8 &&
+               PyUnicode_AsUCS4(item, letters, 1 << 8, 0) && (!length || letters[length - 1]);
+    if (good) kernels->hash_texts(hashes + done, letters, 1, length, factors, start);
+    Py_XDECREF(item);
+    if (!good) break;
+  }
+  return done;
+}
+
+KERNEL(hash_texts) {
+  int64_t n, width, size, start, done, *hashes, *factors;
+  int32_t *letters;
+  if (count != 4) return refuse("expected 4 arguments");
+  if (!take_all(buffers, args, 1, "o", (void *)&hashes, &n) ||
+      !take_all(buffers, args + 2, 2, "il", (void *)&factors, &width, &start))
+    return NULL;
+  if (!PyObject_CheckBuffer(args[1])) {
+    if (PySequence_Size(args[1]) != (Py_ssize_t)n) return PyErr_Occurred() ? NULL : refuse("shapes do not fit");
+    done = hash_items((uint64_t *)hashes, args[1], n, (uint64_t *)factors, width, (uint64_t)start);
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(done);
+  }
+  if (!take_all(buffers, args + 1, 1, "r", (void *)&letters, &size)) return NULL;
+  if (size != n * width) return refuse("shapes do not fit");
+  RUN(n, done = kernels->hash_texts((uint64_t *)hashes, (uint32_t *)letters, n, width, (uint64_t *)factors,
+                                    (uint64_t)start))
+  return PyLong_FromLongLong(done);
+}
+
 /* ---- cells ---- */
 
 KERNEL(cells_ids) {

@@ -466,6 +466,43 @@ def table_move(
     _put(slots, _bytes(stored, width), kept)
 
 
+def hash_texts(hashes: Ints, texts: Ints | list[Any], factors: Ints, start: int, /) -> int:
+    """Write a hash of each text: its letters, mixed, times a factor each, and `start`, mixed.
+
+    Texts are the int32 letters of a ``U`` array with a factor for each letter of a text, or a list.
+    A list is hashed up to an item that is no plain string, ends in NUL or has more letters than
+    there are factors, at most 256. Returns the number of hashes written.
+    """
+    done, factor = len(texts), factors.view(np.uint64)
+    if isinstance(texts, list):
+        if done != hashes.size:
+            raise ValueError("shapes do not fit")
+        most = min(factors.size, 256)
+        done = next((k for k, item in enumerate(texts) if not _is_plain(item, most)), len(texts))
+        texts = np.array(texts[:done] or [""]).view(np.int32)
+        factor = factor[: texts.size // max(done, 1)]
+    elif done != hashes.size * factor.size:
+        raise ValueError("shapes do not fit")
+    else:
+        done = hashes.size
+    letters = np.reshape(texts, (-1, factor.size)).astype(np.uint32).astype(np.uint64)
+    sums = mixed(letters) @ factor
+    hashes[:done] = mixed(sums + np.int64(start).astype(np.uint64))[:done].view(np.int64)
+    return done
+
+
+def _is_plain(item: Any, most: int) -> bool:
+    return type(item) is str and len(item) <= most and not item.endswith("\0")
+
+
+def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix 64 bits one to one; zero stays zero (the finalizer of SplitMix64)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    result: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return result
+
+
 def _put(slots: NDArray[np.uint32], table: Array, numbers: Ints) -> None:
     places, last = _hashes(table[numbers]) & slots.size - 1, slots.size - 1
     while numbers.size:

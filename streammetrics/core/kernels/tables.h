@@ -148,3 +148,25 @@ static int64_t table_move(Table *table, const int64_t *numbers, const int64_t *o
   return n;
 }
 #undef HASH_BLOCK
+
+/* The finalizer of SplitMix64; zero stays zero. */
+static inline uint64_t finalized(uint64_t bits) {
+  bits = (bits ^ bits >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+  bits = (bits ^ bits >> 27) * UINT64_C(0x94D049BB133111EB);
+  return bits ^ bits >> 31;
+}
+
+/* Write a hash of each text of `width` letters, which zeros at its end do not change. */
+static int64_t hash_texts(uint64_t *hashes, const uint32_t *letters, int64_t n, int64_t width,
+                          const uint64_t *factors, uint64_t start) {
+  uint64_t ascii[128];
+  if (n > 1)
+    for (uint64_t k = 0; k < 128; k++) ascii[k] = finalized(k);
+  for (int64_t i = 0; i < n; i++, letters += width) {
+    uint64_t hash = start;
+    for (int64_t k = 0; k < width; k++)
+      hash += (n > 1 && letters[k] < 128 ? ascii[letters[k]] : finalized(letters[k])) * factors[k];
+    hashes[i] = finalized(hash);
+  }
+  return n;
+}

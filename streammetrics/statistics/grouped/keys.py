@@ -17,13 +17,13 @@ import json
 import math
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import COUNTS
-from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.conversion import Column, encoded_texts
 from streammetrics.core.columns.schema import (
     NEGATIVE,
     NO_ROWS,
@@ -37,10 +37,12 @@ from streammetrics.core.counting import are_moved, rows_by_group
 from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
 from streammetrics.core.feeding.many import facts_text
 from streammetrics.core.feeding.plan import Plan
-from streammetrics.statistics.points import label_hashes
+from streammetrics.statistics.points import label_hashes, text_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished, Taken
@@ -174,7 +176,24 @@ def lowest(texts: Array, most: int) -> Bools:
 
 def unit_keys(units: Array) -> Ints:
     """Return a key of each unit, its hash, which is negative; that of a group is not."""
-    keys: Ints = (label_hashes(units, 0) | np.uint64(1 << 63)).view(np.int64)
+    return _negative(label_hashes(units, 0))
+
+
+def text_keys(units: object) -> tuple[Ints, Array | None, Literal["text"]] | None:
+    """Return the key of each row's unit, or of labels and the label of each row, of plain strings.
+
+    A key is a hash of the text, so that texts need not be compared. Returns ``None`` for any other
+    column.
+    """
+    if isinstance(units, np.ndarray) and units.ndim == 1 and units.dtype.kind == "U":
+        return (unit_keys(units), None, "text") if units.dtype.isnative and units.size else None
+    texts = encoded_texts(units)
+    hashes = None if texts is None else text_hashes(texts[0], 0)
+    return None if texts is None or hashes is None else (_negative(hashes), texts[1], "text")
+
+
+def _negative(hashes: NDArray[np.uint64]) -> Ints:
+    keys: Ints = (hashes | np.uint64(1 << 63)).view(np.int64)
     return keys
 
 
