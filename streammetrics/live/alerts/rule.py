@@ -115,6 +115,13 @@ class Rule(Configured, ABC):
         """How long the verdict must be bad before the alert fires, in nanoseconds."""
         return 0
 
+    def line(self, suite: Mergeable) -> tuple[str, float] | None:
+        """Return the metric that is judged and its limit, for charts; None if there is no metric.
+
+        Args:
+            suite: The metrics.
+        """
+
     def check(self, suite: Mergeable) -> None:
         """Raise `ValueError` if a suite lacks what the rule reads."""
 

@@ -138,6 +138,10 @@ class _MetricThreshold(_Threshold):
         """Check that the metric exists."""
         metric_of(suite, self.metric)
 
+    def line(self, suite: Mergeable) -> tuple[str, float]:  # noqa: ARG002 - BurnRate reads it
+        """Return the metric and the threshold."""
+        return self.metric, self.threshold
+
     def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
         """Compute the metric and compare it."""
         return self.compare(end, reading_of(windows[0], self.metric))
@@ -298,6 +302,11 @@ class BurnRate(WindowRule):
         found: Mergeable = metric_of(suite, self.metric)
         return found
 
+    def line(self, suite: Mergeable) -> tuple[str, float]:
+        """Return the metric, and its value at which the budget burns too fast."""
+        wrong = self.limit * (1 - self.objective)
+        return self.metric, 1 - wrong if metric_of(suite, self.metric).higher_is_better else wrong
+
     def check(self, suite: Mergeable) -> None:
         """Check that the metric defines which way is better."""
         if metric_of(suite, self.metric).higher_is_better is None:
@@ -420,6 +429,10 @@ class Change(Rule):
         found = _OFTEN.fullmatch(self.false_alarms)
         often = 'how many on average, as "1 a year" or "2 a month"'
         require(self, "false_alarms", found is not None and float(found[1]) > 0, often)
+
+    def line(self, suite: Mergeable) -> tuple[str, float]:  # noqa: ARG002 - BurnRate reads it
+        """Return the metric and the baseline."""
+        return self.metric, self.baseline
 
     def check(self, suite: Mergeable) -> None:
         """Check that the metric is a share of rows, and defines which way is worse if needed."""

@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from streammetrics.core.columns.batch import near
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.errors import StreamMetricsError, an
+from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.alerts.rule import check_windows
 from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
@@ -108,6 +109,8 @@ label_lateness = "1d"  # and may take so much longer to arrive
 [page]
 window = "1h"   # what "now" is: a whole number of panes
 every = "5min"  # how far apart the points of a line are
+# groups = { Ranking = ["auc"], Decisions = ["accuracy"] }  # of metrics on the page
+# references = { "version 1" = "v1.state" }  # saved sets to compare with, beside this file
 
 [server]
 host = "127.0.0.1"  # another address needs a token
@@ -221,7 +224,7 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     live = file.table("live")
     letters = _letters(live)
     options = _options(live, suite, names)
-    view = _view(file.table("page"), title, options)
+    view = _view(file.table("page"), title, options, suite)
     server = server_of(file.table("server"), shared=options["store"] is not None)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty)
@@ -454,12 +457,53 @@ def _range(table: Section) -> tuple[float, float] | None:
     return None if between is None else (between[0], between[1])
 
 
-def _view(table: Section, title: str, options: Options) -> PageView:
+def _view(table: Section, title: str, options: Options, suite: MetricSet) -> PageView:
     window, every = _duration(table, "window", "1h"), _duration(table, "every", "5min")
     try:
         spans_of(tiers_of(options["tiers"]), window, every, 0, 0, 0)
     except ValueError as error:
         table.fail("every" if str(error).startswith("every") else "window", str(error))
     between = _range(table) or options["target_range"]
+    groups, references = _groups(table, suite), _references(table, suite)
     table.end()
-    return PageView(title, window, every, between)
+    return PageView(title, window, every, between, groups, references)
+
+
+def _groups(table: Section, suite: MetricSet) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the groups of metrics; each metric is in one of them at most."""
+    groups, seen = table.take("groups", dict, {}), set[str]()
+    for title, names in groups.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            table.fail("groups", f'expected a list of metrics: {title} = ["{next(iter(suite))}"]')
+        for name in names:
+            if name not in suite:
+                table.fail("groups", f"there is no metric {name!r}{near(name, suite)}")
+            if name in seen:
+                table.fail("groups", f"{name!r} is named twice: remove one")
+            seen.add(name)
+    return tuple((title, tuple(names)) for title, names in groups.items())
+
+
+def _references(table: Section, suite: MetricSet) -> tuple[tuple[str, MetricSet], ...]:
+    """Return the saved sets to compare with."""
+    found = []
+    for title, name in table.take("references", dict, {}).items():
+        if not isinstance(name, str):
+            table.fail("references", f'expected a file: "{title}" = "v1.state"')
+        try:
+            saved = load(table.beside(name))
+        except (OSError, StreamMetricsError) as error:
+            table.fail("references", f"{name!r} cannot be read: {error}")
+        if not isinstance(saved, MetricSet):
+            told = an(type(saved).__name__)
+            table.fail("references", f"{name!r} is {told}, not a MetricSet: save one with these")
+        shared = [metric for metric in saved if metric in suite]
+        if not shared:
+            told = f"{name!r} has none of these metrics, only {', '.join(map(repr, saved))}"
+            table.fail("references", told)
+        for metric in shared:
+            if saved[metric]._key != suite[metric]._key:
+                told = f"{metric!r} is {saved[metric]!r} in {name!r}, and {suite[metric]!r} here"
+                table.fail("references", f"{told}: save one with the same parameters")
+        found.append((title, saved))
+    return tuple(found)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from streammetrics.core.columns.batch import near
 
 if TYPE_CHECKING:
+    from streammetrics.core.metric_set import MetricSet
     from streammetrics.live.service.toml import Section
 
 
@@ -27,12 +28,23 @@ class Names:
 
 @dataclass(frozen=True)
 class PageView:
-    """What the page and the default queries show: successive windows."""
+    """What the page and the default queries show: successive windows.
+
+    Attributes:
+        title: The name of the service.
+        window: The length of each window.
+        every: The distance between the ends of windows.
+        target_range: The smallest and the largest target.
+        groups: The names of the groups of metrics, each with its metrics.
+        references: Sets to compare with, by name.
+    """
 
     title: str = "Live metrics"
     window: str = "1h"
     every: str = "5min"
     target_range: tuple[float, float] | None = None
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    references: tuple[tuple[str, MetricSet], ...] = ()
 
 
 _SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
