@@ -14,8 +14,9 @@ from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError, an
 from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.live.alerts.change import Change
 from streammetrics.live.alerts.rule import check_windows
-from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
+from streammetrics.live.alerts.rules import Above, Below, BurnRate, Coverage, Drift, Silence
 from streammetrics.live.config import DEDUPE
 from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
