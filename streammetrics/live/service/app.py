@@ -451,7 +451,9 @@ class Service:
         self._line = answers.WindowAnswers()  # series of the page
         self._lines: dict[tuple[object, ...], answers.WindowAnswers] = {}  # the last other ones
         self.intake = Intake(live, names, server, letters)
-        read = partial(self._at_present, partial(families, self._queries, view.window))
+        read = partial(
+            self._at_present, partial(families, self._queries, view.window, view.exported)
+        )
         judge = partial(self._at_present, self._watching.alerts)
         self._marks = Marks(self._queries.ingest.journal)
         self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)

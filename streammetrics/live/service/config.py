@@ -6,7 +6,7 @@ import ast
 import inspect
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -24,7 +24,7 @@ from streammetrics.live.live import Live
 from streammetrics.live.service import toml
 from streammetrics.live.service.delivery import Delivery, receiver_of, silence_of
 from streammetrics.live.service.replicas import ReplicaSettings, replica_settings_of
-from streammetrics.live.service.server import Names, PageView, Server, server_of
+from streammetrics.live.service.server import Names, PageView, Server, exported_of, server_of
 from streammetrics.live.service.toml import ConfigError
 from streammetrics.live.spans import spans_of
 from streammetrics.live.validation import truth_of
@@ -112,6 +112,11 @@ window = "1h"   # what "now" is: a whole number of panes
 every = "5min"  # how far apart the points of a line are
 # groups = { Ranking = ["auc"], Decisions = ["accuracy"] }  # of metrics on the page
 # references = { "version 1" = "v1.state" }  # saved sets to compare with, beside this file
+
+[prometheus]  # what /metrics has beside values and bounds, at the cost of more time series
+# slices = 100       # of each kind at most, those with the most rows
+# confidence = true  # confidence intervals
+# possible = true    # what the missing labels could do
 
 [server]
 host = "127.0.0.1"  # another address needs a token
@@ -226,6 +231,8 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     letters = _letters(live)
     options = _options(live, suite, names)
     view = _view(file.table("page"), title, options, suite)
+    exported = exported_of(file.table("prometheus"), view.target_range)
+    view = replace(view, exported=exported)
     server = server_of(file.table("server"), shared=options["store"] is not None)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty)
