@@ -7,6 +7,7 @@ const PATIENCE = 20000; // after which there is no answer; a long history takes 
 const POINTS = 300; // of a chart, about
 const WORDS = { "1d": "yesterday", "7d": "last week" };
 const INKS = ["--one", "--two", "--three", "--four"]; // of slices
+const inkOf = new Map();
 const at = (id) => document.getElementById(id);
 const controls = at("controls").querySelector("form").elements;
 const cards = new Map();
@@ -136,13 +137,12 @@ function others() {
   }
   const inks = INKS.filter((ink) => !drawn.some((slice) => ink === inkOf.get(slice)));
   for (const slice of drawn) {
-    if (!inkOf.has(slice) || !drawn.includes(slice)) inkOf.set(slice, inks.shift());
+    if (!inkOf.has(slice)) inkOf.set(slice, inks.shift());
     found.push({ name: nameOf(slice), slice, path: seriesPath({ slice }), shift: 0, ink: inkOf.get(slice), dash: "solid" });
   }
   for (const slice of inkOf.keys()) if (!drawn.includes(slice)) inkOf.delete(slice);
   return found;
 }
-const inkOf = new Map();
 
 function nameOf(slice) {
   try {
@@ -553,7 +553,9 @@ async function answer(path, show) {
   try {
     const found = await ask(path);
     problems.delete(path);
-    if (found && questions().some(([asked]) => asked === path)) show(found); // it may be chosen no more
+    if (!found) return;
+    if (questions().some(([asked]) => asked === path)) show(found);
+    else tags.delete(path); // it is chosen no more
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     problems.set(path, error.message);
