@@ -234,6 +234,8 @@ def test_it_asks_nobody_else(service, driver):
 def test_it_fits_and_axe_finds_nothing(service, driver, width, dark):
     look(driver, service.url, width=width, dark=dark)
     until(lambda: is_drawn(driver, 2))
+    unfold(driver)
+    until(lambda: driver.find_elements("css selector", ".card tbody td"))
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     assert violations(driver) == []
 
