@@ -118,7 +118,7 @@ class Change(Rule):
         often = 'how many on average, as "1 a year" or "2 a month"'
         require(self, "false_alarms", found is not None and float(found[1]) > 0, often)
 
-    def line(self, suite: Mergeable) -> tuple[str, float]:  # noqa: ARG002 - BurnRate reads it
+    def line(self, suite: Mergeable) -> tuple[str, float]:
         """Return the metric and the baseline."""
         return self.metric, self.baseline
 

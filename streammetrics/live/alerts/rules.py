@@ -147,7 +147,7 @@ class _MetricThreshold(_Threshold):
         if self.by is not None:
             check_limits(metric, self.metric)
 
-    def line(self, suite: Mergeable) -> tuple[str, float]:  # noqa: ARG002 - BurnRate reads it
+    def line(self, suite: Mergeable) -> tuple[str, float]:
         """Return the metric and the threshold."""
         return self.metric, self.threshold
 
