@@ -22,10 +22,10 @@ from streammetrics.inference.comparison import compare as compare
 from streammetrics.inference.comparison import units_needed as units_needed
 from streammetrics.inference.estimated import Estimated as Estimated
 from streammetrics.ledger.ledger import Ledger as Ledger
+from streammetrics.live.alerts.change import Change as Change
 from streammetrics.live.alerts.rules import Above as Above
 from streammetrics.live.alerts.rules import Below as Below
 from streammetrics.live.alerts.rules import BurnRate as BurnRate
-from streammetrics.live.alerts.rules import Change as Change
 from streammetrics.live.alerts.rules import Coverage as Coverage
 from streammetrics.live.alerts.rules import Drift as Drift
 from streammetrics.live.alerts.rules import Silence as Silence

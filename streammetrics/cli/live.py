@@ -554,7 +554,7 @@ def _read(config: str, names: Sequence[str]) -> list[Json]:
     with open_store(found) as live:
         every: dict[str, Callable[[], Json]] = {
             "now": partial(answers.now, live._queries, found.view),
-            "alerts": lambda: answers.alerts(live.alerts(found.rules)),
+            "alerts": lambda: answers.alerts(live._queries, live.alerts(found.rules)),
         }
         return [every[name]() for name in names]
 

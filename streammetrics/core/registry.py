@@ -30,7 +30,8 @@ _NAMES = {
     "inference.comparison": "Comparison compare units_needed",
     "inference.estimated": "Estimated",
     "ledger.ledger": "Ledger",
-    "live.alerts.rules": "Above Below BurnRate Change Coverage Drift Silence",
+    "live.alerts.change": "Change",
+    "live.alerts.rules": "Above Below BurnRate Coverage Drift Silence",
     "live.live": "Live",
     "metrics.aggregation": "Count Maximum Mean Minimum Sum Variance",
     "metrics.agreement": (

@@ -144,7 +144,10 @@ class Queries:
         for rule in rules:
             if not isinstance(rule, Rule):
                 raise TypeError(f'{rule!r} is not a rule, such as sm.Below("auc", 0.8)')
-            rule.check(self._shared.current.keys.inner)
+            keys = self._shared.current.keys
+            rule.check(keys.inner)
+            if (by := getattr(rule, "by", None)) is not None:
+                keys.shown(self.suite._plan.start, by)  # there have to be such slices
         return self._watch.alerts(self.reading(), lambda: self.clock, rules)
 
     def whole(self) -> State:

@@ -66,7 +66,7 @@ def ends_of(wrong: np.ndarray) -> list[int]:
 def change(wrong: np.ndarray) -> list[int]:
     rule = sm.Change("errors", RATE, false_alarms="1 a year", direction="both")
     trials = np.stack([wrong.sum(axis=1), np.full(len(wrong), ROWS)], axis=1).astype(float)
-    limit = rule.limit(60 * SECOND)
+    limit = [rule.limit(60 * SECOND)] * len(wrong)
     return of_moments(rule, rule.follow(ends_of(wrong), trials, limit, (1, -1)))
 
 

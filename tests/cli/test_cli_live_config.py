@@ -39,7 +39,10 @@ def test_every_key_of_the_template_means_something(tmp_path):
     lines = [line for line in lines if "of a regression" not in line and "TLS" not in line]
     text = "\n".join(lines).replace('"STREAMMETRICS_TOKEN"', '"PATH"')
     text = text.replace('"READ_TOKEN"', '"PATH"')
+    sm.MetricSet({"auc": sm.ROCAUC()}).save(tmp_path / "v1.state")
     found = settings(written(tmp_path, text.replace("PATH", "HOME")))
+    assert dict(found.view.groups) == {"Ranking": ("auc",), "Decisions": ("accuracy",)}
+    assert [name for name, _ in found.view.references] == ["version 1"]
     assert [receiver.kind for receiver in found.delivery.receivers] == ["webhook"]
     assert len(found.delivery.silences[0].weekly) == 7
     assert (found.names.label_time, found.options["default_label"]) == ("label_time", 0)

@@ -233,7 +233,7 @@ def test_a_line_is_measured_once(monkeypatch):
     monkeypatch.setattr(
         answers.WindowRow,
         "of",
-        lambda queries, found: measured.append(found.end) or of(queries, found),
+        lambda queries, found, only: measured.append(found.end) or of(queries, found, only),
     )
     line, view = answers.WindowAnswers(), PageView(window="1h", every="1h")
 

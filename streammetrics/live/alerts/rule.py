@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from streammetrics.live.config import Config
-    from streammetrics.live.events import Tier
+    from streammetrics.live.events import By, Tier
     from streammetrics.live.pipeline import Pipeline
 
 
@@ -114,6 +114,13 @@ class Rule(Configured, ABC):
     def reach(self) -> int:
         """How long the verdict must be bad before the alert fires, in nanoseconds."""
         return 0
+
+    def line(self, suite: Mergeable) -> tuple[str, float] | None:
+        """Return the metric that is judged and its limit, for charts; None if there is no metric.
+
+        Args:
+            suite: The metrics.
+        """
 
     def check(self, suite: Mergeable) -> None:
         """Raise `ValueError` if a suite lacks what the rule reads."""
@@ -653,10 +660,13 @@ class View:
         """Return how the rule reads states; only the part that it judges is merged."""
         if rule.counted:
             return Reads(COVERAGE, lambda state: state, lambda state: coverage_of(state, (0,) * 5))
-        return self.reads(rule.part(self.suite))
+        return self.reads(rule.part(self.suite), getattr(rule, "by", None))
 
-    def reads(self, part: Mergeable) -> Reads:
-        """Return how to read a part of the suite from sliced states."""
+    def reads(self, part: Mergeable, by: By = None) -> Reads:
+        """Return how to read a part of the suite from sliced states, or all of it with `by`."""
+        if by is not None:
+            shown = self._keys.shown
+            return Reads(self._pipeline.suite, lambda state: state, lambda state: shown(state, by))
         parted, whole = self.suite._plan.parting(part._plan), self._keys.whole
         return Reads(part, lambda state: parted(whole(state)), part._at)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.live.pipeline import Refused
-from streammetrics.live.spans import numbers_of
+from streammetrics.live.spans import ALONE, metrics_of, numbers_of
+from streammetrics.slices.bins import title_of
+from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.panes import Coverage
@@ -23,6 +31,13 @@ HELP = {
     "value": "A metric of the window.",
     "value_low": "The exact value of the metric is certainly not below.",
     "value_high": "The exact value of the metric is certainly not above.",
+    "confidence_low": "The 95 % confidence interval of the metric begins here.",
+    "confidence_high": "The 95 % confidence interval of the metric ends here.",
+    "possible_low": "With all labels, the metric is certainly not below.",
+    "possible_high": "With all labels, the metric is certainly not above.",
+    "slice_value": "A metric of a slice of the window.",
+    "slice_rows": "Rows with a label in a slice of the window.",
+    "slices_left_out": "Slices of the window with fewer rows than those that are shown.",
     "rows": "Rows with a label in the window.",
     "predictions": "Predictions of the window by what became of their label.",
     "coverage": "The part of the predictions of the window whose label is known.",
@@ -50,9 +65,38 @@ class Sample(NamedTuple):
 Families = dict[str, list[Sample]]  # by name without the prefix
 
 
-def families(queries: Queries, window: str) -> Families:
+class Exported(NamedTuple):
+    """What is exported beside values and certain bounds.
+
+    Attributes:
+        slices: The maximum number of slices of each kind, those with the most rows first.
+        confidence: Whether to export confidence intervals.
+        possible: Whether to export what the missing labels could do.
+        target_range: The smallest and the largest target, for `possible`.
+    """
+
+    slices: int = 0
+    confidence: bool = False
+    possible: bool = False
+    target_range: tuple[float, float] | None = None
+
+
+NOTHING = Exported()
+
+
+def families(queries: Queries, window: str, more: Exported = NOTHING) -> Families:
     """Return the families of a live state."""
-    found = _of_window(queries.window(window), window)
+    state = queries.window(window)
+    found = _of_window(state, window)
+    if more.confidence:
+        every = {name: _sure(metric) for name, metric in metrics_of(state).items()}
+        found |= _of_intervals("confidence", every, window)
+    if more.possible:
+        may_be = queries.possible(window, target_range=more.target_range)
+        every = may_be if isinstance(may_be, dict) else {ALONE: may_be}
+        found |= _of_intervals("possible", every, window)
+    if more.slices:
+        found |= _of_slices(queries, window, more.slices)
     found |= _of_coverage(queries.coverage(window), window)
     with queries.reading() as pipeline:
         newest, own = pipeline.panes.newest, pipeline.counters
@@ -71,6 +115,63 @@ def _of_window(state: object, window: str) -> Families:
             family.append(Sample(labels, value))
     rows = float(state.n_rows)  # type: ignore[attr-defined]  # a metric or a set
     return found | {"rows": [Sample({"window": window}, rows)]}
+
+
+def _sure(metric: Any) -> Any:
+    """Return the confidence interval of a metric; None if it has none."""
+    try:
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+            return metric.confidence(0.95)
+    except NoConfidenceError:  # or weights are unsuitable
+        return None
+
+
+def _of_intervals(title: str, every: Mapping[str, Any], window: str) -> Families:
+    found: Families = {f"{title}_low": [], f"{title}_high": []}
+    for name, interval in every.items():
+        if interval is None or not isinstance(interval.low, int | float | np.number):
+            continue
+        ends = float(interval.low), float(interval.high)
+        if any(map(math.isnan, ends)):
+            continue
+        for family, end in zip(found.values(), ends, strict=True):
+            family.append(Sample({"metric": name, "window": window}, end))
+    return found
+
+
+def _of_slices(queries: Queries, window: str, most: int) -> Families:
+    found: Families = {"slice_value": [], "slice_rows": [], "slices_left_out": []}
+    if not isinstance(queries.suite, Slices):
+        return found
+    for spec in filter(None, queries.suite.by):
+        by = [title_of(column) for column in spec]
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+            columns = queries.window(window, by=by).compute().to_dict()
+        rows = columns.pop("n_rows")
+        keys = [_key(parts) for parts in zip(*[columns.pop(name) for name in by], strict=True)]
+        places = sorted(range(len(rows)), key=lambda place: (-rows[place], keys[place]))
+        kind = {"window": window, "by": ", ".join(by)}
+        found["slices_left_out"].append(Sample(kind, float(max(len(rows) - most, 0))))
+        for place in places[:most]:
+            labels = {**kind, "slice": keys[place]}
+            found["slice_rows"].append(Sample(labels, float(rows[place])))
+            for name, value in _numbers(columns, place):
+                found["slice_value"].append(Sample({"metric": name, **labels}, value))
+    return found
+
+
+def _key(parts: tuple[object, ...]) -> str:
+    """Return the key of a slice as text: that of one column, or a JSON list."""
+    texts = [None if part is None else str(part) for part in parts]
+    if len(texts) > 1:
+        return json.dumps(texts, ensure_ascii=False)
+    return "(missing)" if texts[0] is None else texts[0]
+
+
+def _numbers(columns: Mapping[str, Any], place: int) -> Iterator[tuple[str, float]]:
+    for name, cells in columns.items():
+        if isinstance(cells[place], int | float | np.number):
+            yield name, float(cells[place])
 
 
 def _of_coverage(counted: Coverage, window: str) -> Families:

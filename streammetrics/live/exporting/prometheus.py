@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import needs
-from streammetrics.live.exporting.families import COUNTERS, HELP, PREFIX, families, families_of
+from streammetrics.live.exporting.families import (
+    COUNTERS,
+    HELP,
+    PREFIX,
+    Exported,
+    families,
+    families_of,
+)
 
 with needs("prometheus_client", "live"):
     from prometheus_client import CollectorRegistry
@@ -37,6 +44,9 @@ class LiveCollector:
         window: The window of the values.
         rules: The alert rules.
         title: The name of the service in `streammetrics_info`, by which generated rules select it.
+        slices: The maximum number of slices of each kind to export, those with the most rows first.
+        confidence: Whether to export confidence intervals.
+        possible: Whether to export what the missing labels could do.
 
     Example:
         >>> import streammetrics as sm
@@ -56,7 +66,11 @@ class LiveCollector:
         window: str = "1h",
         rules: Sequence[Rule] = (),
         title: str = "Live metrics",
+        slices: int = 0,
+        confidence: bool = False,
+        possible: bool = False,
     ) -> None:
+        self._more = Exported(slices, confidence, possible)
         self._queries, self._window, self._title = live._queries, window, title
         self._rules = tuple(rules)
 
@@ -68,7 +82,8 @@ class LiveCollector:
         """Yield the families of one reading."""
         yield info(self._title)
         yield from metrics(
-            families(self._queries, self._window) | families_of(self._queries.alerts(self._rules))
+            families(self._queries, self._window, self._more)
+            | families_of(self._queries.alerts(self._rules))
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,17 +15,24 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
-from streammetrics.live.events import duration, shown_duration, shown_time
+from streammetrics.live.events import (
+    SECOND,
+    SliceKeys,
+    duration,
+    shown_duration,
+    shown_time,
+)
 from streammetrics.live.panes import same, size_of
 from streammetrics.live.pipeline import merged
-from streammetrics.live.spans import ALONE, bounds_of, metrics_of
+from streammetrics.live.spans import ALONE, bounds_of, metrics_of, spans_of
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from streammetrics.core.feeding.states import State
+    from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.rule import Alerts
@@ -39,6 +48,42 @@ LEVEL = 0.95  # confidence level
 POINTS = 1000  # maximum points of a series in one request
 BYTES = 1 << 28  # maximum bytes of states that a request may merge, which takes some seconds
 _SLICES = 500  # maximum rows of a table
+_LENGTHS = ("1min", "5min", "15min", "30min", "1h", "3h", "6h", "12h", "1d", "7d", "30d")
+_SPANS = ("1h", "3h", "6h", "12h", "1d", "3d", "7d", "14d", "30d", "90d", "365d")
+
+
+def view(queries: Queries, shown: PageView) -> Document:
+    """Return what the page can show: windows, spans, groups, and the metrics of references."""
+    tiers = queries.config.tiers
+    lengths = {text: duration(text, "window") for text in (*_LENGTHS, shown.window, shown.every)}
+    found = []
+    for text in sorted(lengths, key=lengths.__getitem__):
+        every = {}
+        for other, length in lengths.items():
+            with suppress(ValueError):  # no tier has such windows at this distance
+                spans_of(tiers, text, other, -1, 0, 0)
+                every[other] = length / SECOND
+        if every:
+            found.append({"window": text, "every": every})
+    reach = max(tier.length * tier.count for tier in tiers)
+    references = {
+        title: {name: measured(metric) for name, metric in saved.items() if name in _names(queries)}
+        for title, saved in shown.references
+    }
+    spans = {text: duration(text, "span") / SECOND for text in _SPANS}
+    return {
+        "title": shown.title,
+        "window": shown.window,
+        "every": shown.every,
+        "windows": found,
+        "spans": {text: seconds for text, seconds in spans.items() if seconds * SECOND <= reach},
+        "groups": [{"title": title, "metrics": [*names]} for title, names in shown.groups],
+        "references": references,
+    }
+
+
+def _names(queries: Queries) -> Collection[str]:
+    return metrics_of(SliceKeys(queries.suite).inner)
 
 
 def now(queries: Queries, view: PageView) -> Document:
@@ -93,9 +138,14 @@ def check_cost(queries: Queries, window: str, go_on: Callable[[], None]) -> None
 
 
 class WindowAnswers:
-    """Series of windows; unchanged windows are not computed again."""
+    """Series of windows; unchanged windows are not computed again.
 
-    def __init__(self) -> None:
+    Args:
+        other: Another series of the same rows, whose windows are not computed again either.
+    """
+
+    def __init__(self, other: WindowAnswers | None = None) -> None:
+        self._other = other
         self._known: dict[Span, tuple[Sequence[State], WindowRow]] = {}
 
     def read(
@@ -106,6 +156,8 @@ class WindowAnswers:
         go_on: Callable[[], None],
         *,
         whole: bool,
+        ago: str | None = None,
+        only: ChosenSlice | None = None,
     ) -> Document:
         """Return the windows, newest last, with each metric as columns.
 
@@ -116,26 +168,29 @@ class WindowAnswers:
             go_on: Called between two windows; raises if no client waits any more.
             whole: Whether to return all windows or raise, instead of the newest that a read may
                 cost.
+            ago: How much earlier the windows end; ``None`` for the newest ones.
+            only: The slice to read; ``None`` for all rows.
 
         Raises:
             CostError: With `whole`, all windows cost more than a read may.
         """
         tiers, spans = queries.config.tiers, queries.spans(view.window, view.every)
-        spans = _within(tiers, spans, back)
+        spans = _within(tiers, spans, back, ago)
         if whole:
             _check_spans(queries, spans, view, go_on)
         known: dict[Span, tuple[Sequence[State], WindowRow]] = {}
+        others = {} if self._other is None else self._other._known
         cost = 0
         rows: list[WindowRow] = []
         for found in queries.windows(reversed(spans[-POINTS:]), go_on):
-            before = self._known.get(found.span)
+            before = self._known.get(found.span) or others.get(found.span)
             if before is not None and same(before[0], found.parts):
                 row = before[1]
             else:
                 cost += size_of(found.parts)
                 if cost > BYTES and rows and not whole:
                     break
-                row = WindowRow.of(queries, found)
+                row = WindowRow.of(queries, found, only)
             known[found.span] = found.parts, row._replace(coverage=_number(found.coverage))
             rows.append(known[found.span][1])
         self._known, complete = known, len(rows) == len(spans)
@@ -155,9 +210,10 @@ class WindowRow(NamedTuple):
     metrics: dict[str, Document]
 
     @classmethod
-    def of(cls, queries: Queries, found: WindowRead) -> WindowRow:
-        """Return the computed metrics of a window."""
-        window = queries.shown(merged(queries.suite, found.parts))
+    def of(cls, queries: Queries, found: WindowRead, only: ChosenSlice | None) -> WindowRow:
+        """Return the computed metrics of a window, or of a slice of it."""
+        state = merged(queries.suite, found.parts)
+        window = queries.shown(state) if only is None else only.of(queries, state)
         metrics = {name: measured(metric) for name, metric in metrics_of(window).items()}
         ends = shown_time(found.start), shown_time(found.end)
         return cls(*ends, window.n_rows, None, metrics)
@@ -179,12 +235,53 @@ def _columns(rows: Sequence[WindowRow]) -> Document:
     }
 
 
-def _within(tiers: Sequence[Tier], spans: list[Span], back: str | None) -> list[Span]:
-    """Return the windows that end less than a duration before the last one does."""
-    if back is None or not spans:
+class ChosenSlice(NamedTuple):
+    """A slice by its columns and its keys as text, as `slices` returns them."""
+
+    by: tuple[str, ...]
+    keys: tuple[str | None, ...]
+
+    @classmethod
+    def read(cls, text: str) -> ChosenSlice:
+        """Return the slice in a JSON object.
+
+        Raises:
+            ValueError: The text is not an object of texts.
+        """
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            told = None
+        good = isinstance(told, dict) and told
+        if not good or not all(key is None or isinstance(key, str) for key in told.values()):
+            raise ValueError(f'slice={text[:100]!r}: expected a JSON object, as {{"country":"DE"}}')
+        return cls(tuple(told), tuple(told.values()))
+
+    def of(self, queries: Queries, state: State) -> Mergeable:
+        """Return the metrics of this slice at a state of the suite; empty without rows.
+
+        Raises:
+            ValueError: There are no slices by these columns.
+        """
+        slices: Slices = SliceKeys(queries.suite).shown(state, self.by)
+        keys = slices._read(slices._accumulator.flush(), None, anytime=False, only=())
+        for row in zip(*[keys[name].tolist() for name in self.by], strict=True):
+            if tuple(map(shown_key, row)) == self.keys:
+                return slices[dict(zip(self.by, row, strict=True))]
+        inner = SliceKeys(queries.suite).inner
+        return inner._at(inner._plan.start)
+
+
+def _within(
+    tiers: Sequence[Tier], spans: list[Span], back: str | None, ago: str | None
+) -> list[Span]:
+    """Return the windows that end `ago` before the last one, or less than `back` earlier."""
+    if not spans:
         return spans
-    since = bounds_of(tiers, spans[-1])[1] - duration(back, "span")
-    return [span for span in spans if bounds_of(tiers, span)[1] > since]
+    ends = [bounds_of(tiers, span)[1] for span in spans]
+    until = ends[-1] - (0 if ago is None else duration(ago, "ago"))
+    since = -1 if back is None else until - duration(back, "span")
+    return [span for span, end in zip(spans, ends, strict=True) if since < end <= until]
 
 
 def _check_spans(
@@ -242,9 +339,14 @@ def _estimate(found: EstimatedValue) -> Document:
     return {**told, "method": found.method}
 
 
-def alerts(judged: Alerts, deliverer: Deliverer | None = None) -> Document:
+def alerts(queries: Queries, judged: Alerts, deliverer: Deliverer | None = None) -> Document:
     """Return the states of alert rules and their newest changes, firing ones first."""
-    found = [{**alert.to_dict(), "changes": len(alert.changes)} for alert in judged]
+    inner = SliceKeys(queries.suite).inner
+    found = []
+    for one in judged:
+        metric, limit = one.rule.line(inner) or (None, None)
+        told = {**one.to_dict(), "changes": len(one.changes)}
+        found.append({**told, "metric": metric, "limit": limit})
     if deliverer is not None:
         found = [told | deliverer.told(one) for told, one in zip(found, judged, strict=True)]
     for alert in found:

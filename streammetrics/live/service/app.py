@@ -61,16 +61,19 @@ _SAID = {
     "window": 'A duration such as "1h"; without it, that of the configuration.',
     "every": 'A duration such as "5min"; without it, that of the configuration.',
     "span": 'How far back the windows end, such as "2d"; without it, as far as there are rows.',
+    "ago": 'How much earlier the windows end, such as "1d".',
+    "slice": 'A slice as a JSON object, such as {"country":"DE"}; without it, all rows.',
 }
 _READS = {  # by path: a summary and the query parameters
     "/api/now": ("Each metric over the newest window.", "window"),
-    "/api/series": ("Windows one after the other.", "window", "every", "span"),
+    "/api/series": ("Windows one after the other.", "window", "every", "span", "ago", "slice"),
     "/api/coverage": ("What became of predictions.", "window"),
     "/api/possible": ("What the missing labels could do.", "window"),
     "/api/estimated": ("Each metric over all rows, by their judgments.", "window"),
     "/api/slices": ("Each metric by slice.", "window"),
     "/api/alerts": ("How the rules of alerts stand.",),
     "/api/marks": ("Marks on the charts.",),
+    "/api/view": ("What the page can show.",),
 }
 _MARK = {
     "type": "object",
@@ -232,6 +235,7 @@ FILES = {
     "page.css": __package__,
     "page.js": __package__,
     "draw.js": __package__,
+    "view.js": __package__,
     "icon.svg": __package__,
     "plotly.min.js": "plotly",
 }
@@ -268,6 +272,7 @@ with needs("starlette", "live"):
 T = TypeVar("T")
 
 _SCRAPES = 4  # concurrent scrapes
+_LINES = 8  # series whose windows are kept for the next request
 _OPEN = ("/", "/health", "/ready", "/openapi.json", *(f"/{name}" for name in FILES))
 _WINDOWS: dict[str, Callable[[Queries, PageView], Document]] = {  # answers about one window
     "now": answers.now,
@@ -323,6 +328,7 @@ def application(
         Route("/events", service.events, methods=["POST"]),
         Route("/marks", service.mark, methods=["POST"]),
         Route("/api/marks", service.marks),
+        Route("/api/view", service.view),
         *(Route(f"/api/{name}", partial(service.window, name)) for name in _WINDOWS),
         Route("/api/series", service.series),
         Route("/api/alerts", service.alerts),
@@ -443,8 +449,11 @@ class Service:
         self._cache, self._quick = Cache(self._reader), Cache(self._scraper)
         self._history = Cache(self._historian)
         self._line = answers.WindowAnswers()  # series of the page
+        self._lines: dict[tuple[object, ...], answers.WindowAnswers] = {}  # the last other ones
         self.intake = Intake(live, names, server, letters)
-        read = partial(self._at_present, partial(families, self._queries, view.window))
+        read = partial(
+            self._at_present, partial(families, self._queries, view.window, view.exported)
+        )
         judge = partial(self._at_present, self._watching.alerts)
         self._marks = Marks(self._queries.ingest.journal)
         self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
@@ -534,22 +543,42 @@ class Service:
 
     async def series(self, request: Request) -> Response:
         """Answer with a series of windows."""
-        view, span = self._asked(request), request.query_params.get("span")
-        page = view == self._view and span is None  # limited to what a request may read
-        line = self._line if page else answers.WindowAnswers()
+        view, asked = self._asked(request), request.query_params
+        span, ago, only = (asked.get(name) for name in ("span", "ago", "slice"))
+        page = view == self._view and span is ago is only is None  # limited to what it may read
+        key = ("series", view.window, view.every, span, ago, only, page)
 
         def call(go_on: GoOn) -> Document:
-            return line.read(self._queries, view, span, go_on, whole=not page)
+            one = None if only is None else answers.ChosenSlice.read(only)
+            line = self._line if page else self._line_of(key, self._line if only is None else None)
+            return line.read(self._queries, view, span, go_on, whole=not page, ago=ago, only=one)
 
-        key = ("series", view.window, view.every, span, page)
         return await self._answer(request, key, call, self._cache if page else self._history)
+
+    def _line_of(
+        self, key: tuple[object, ...], other: answers.WindowAnswers | None
+    ) -> answers.WindowAnswers:
+        """Return the series of a request, which keeps its windows until others replace it."""
+        line = self._lines.pop(key) if key in self._lines else answers.WindowAnswers(other)
+        self._lines[key] = line
+        if len(self._lines) > _LINES:
+            del self._lines[next(iter(self._lines))]
+        return line
+
+    async def view(self, request: Request) -> Response:
+        """Answer with what the page can show."""
+
+        def call(_: GoOn) -> Document:
+            return answers.view(self._queries, self._view)
+
+        return await self._answer(request, ("view",), call, self._quick)
 
     async def alerts(self, request: Request) -> Response:
         """Answer with the states of the alert rules."""
 
         def call(_: GoOn) -> Document:
             found = self._watching.alerts() or self._watching.unjudged
-            return answers.alerts(found, self._deliverer)
+            return answers.alerts(self._queries, found, self._deliverer)
 
         return await self._answer(request, ("alerts",), call, self._quick)
 

@@ -6,15 +6,17 @@ import ast
 import inspect
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from streammetrics.core.columns.batch import near
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.errors import StreamMetricsError, an
+from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.live.alerts.change import Change
 from streammetrics.live.alerts.rule import check_windows
-from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
+from streammetrics.live.alerts.rules import Above, Below, BurnRate, Coverage, Drift, Silence
 from streammetrics.live.config import DEDUPE
 from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
@@ -22,7 +24,7 @@ from streammetrics.live.live import Live
 from streammetrics.live.service import toml
 from streammetrics.live.service.delivery import Delivery, receiver_of, silence_of
 from streammetrics.live.service.replicas import ReplicaSettings, replica_settings_of
-from streammetrics.live.service.server import Names, PageView, Server, server_of
+from streammetrics.live.service.server import Names, PageView, Server, exported_of, server_of
 from streammetrics.live.service.toml import ConfigError
 from streammetrics.live.spans import spans_of
 from streammetrics.live.validation import truth_of
@@ -108,6 +110,13 @@ label_lateness = "1d"  # and may take so much longer to arrive
 [page]
 window = "1h"   # what "now" is: a whole number of panes
 every = "5min"  # how far apart the points of a line are
+# groups = { Ranking = ["auc"], Decisions = ["accuracy"] }  # of metrics on the page
+# references = { "version 1" = "v1.state" }  # saved sets to compare with, beside this file
+
+[prometheus]  # what /metrics has beside values and bounds, at the cost of more time series
+# slices = 100       # of each kind at most, those with the most rows
+# confidence = true  # confidence intervals
+# possible = true    # what the missing labels could do
 
 [server]
 host = "127.0.0.1"  # another address needs a token
@@ -221,7 +230,9 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     live = file.table("live")
     letters = _letters(live)
     options = _options(live, suite, names)
-    view = _view(file.table("page"), title, options)
+    view = _view(file.table("page"), title, options, suite)
+    exported = exported_of(file.table("prometheus"), view.target_range)
+    view = replace(view, exported=exported)
     server = server_of(file.table("server"), shared=options["store"] is not None)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty)
@@ -454,12 +465,53 @@ def _range(table: Section) -> tuple[float, float] | None:
     return None if between is None else (between[0], between[1])
 
 
-def _view(table: Section, title: str, options: Options) -> PageView:
+def _view(table: Section, title: str, options: Options, suite: MetricSet) -> PageView:
     window, every = _duration(table, "window", "1h"), _duration(table, "every", "5min")
     try:
         spans_of(tiers_of(options["tiers"]), window, every, 0, 0, 0)
     except ValueError as error:
         table.fail("every" if str(error).startswith("every") else "window", str(error))
     between = _range(table) or options["target_range"]
+    groups, references = _groups(table, suite), _references(table, suite)
     table.end()
-    return PageView(title, window, every, between)
+    return PageView(title, window, every, between, groups, references)
+
+
+def _groups(table: Section, suite: MetricSet) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the groups of metrics; each metric is in one of them at most."""
+    groups, seen = table.take("groups", dict, {}), set[str]()
+    for title, names in groups.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            table.fail("groups", f'expected a list of metrics: {title} = ["{next(iter(suite))}"]')
+        for name in names:
+            if name not in suite:
+                table.fail("groups", f"there is no metric {name!r}{near(name, suite)}")
+            if name in seen:
+                table.fail("groups", f"{name!r} is named twice: remove one")
+            seen.add(name)
+    return tuple((title, tuple(names)) for title, names in groups.items())
+
+
+def _references(table: Section, suite: MetricSet) -> tuple[tuple[str, MetricSet], ...]:
+    """Return the saved sets to compare with."""
+    found = []
+    for title, name in table.take("references", dict, {}).items():
+        if not isinstance(name, str):
+            table.fail("references", f'expected a file: "{title}" = "v1.state"')
+        try:
+            saved = load(table.beside(name))
+        except (OSError, StreamMetricsError) as error:
+            table.fail("references", f"{name!r} cannot be read: {error}")
+        if not isinstance(saved, MetricSet):
+            told = an(type(saved).__name__)
+            table.fail("references", f"{name!r} is {told}, not a MetricSet: save one with these")
+        shared = [metric for metric in saved if metric in suite]
+        if not shared:
+            told = f"{name!r} has none of these metrics, only {', '.join(map(repr, saved))}"
+            table.fail("references", told)
+        for metric in shared:
+            if saved[metric]._key != suite[metric]._key:
+                told = f"{metric!r} is {saved[metric]!r} in {name!r}, and {suite[metric]!r} here"
+                table.fail("references", f"{told}: save one with the same parameters")
+        found.append((title, saved))
+    return tuple(found)

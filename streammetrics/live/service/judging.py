@@ -108,7 +108,7 @@ def _chance(found: Settings, config: Config, rule: WindowRule, rate: float, smal
     """Return a warning if a rule has too few rows for a steady state, otherwise nothing."""
     if smallest < rule.min_rows + 3 * math.sqrt(rule.min_rows) and rule.min_rows > 1:
         return f"; it often has no data, as min_rows = {rule.min_rows}"
-    if not isinstance(rule, Below | Above | BurnRate):
+    if not isinstance(rule, Below | Above | BurnRate) or getattr(rule, "by", None) is not None:
         return ""
     if isinstance(rule, BurnRate):
         level, advice = rule.limit * (1 - rule.objective), 'windows, or for_="10min"'

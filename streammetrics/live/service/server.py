@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.batch import near
+from streammetrics.live.exporting.families import NOTHING, Exported
 
 if TYPE_CHECKING:
+    from streammetrics.core.metric_set import MetricSet
     from streammetrics.live.service.toml import Section
 
 
@@ -27,16 +29,30 @@ class Names:
 
 @dataclass(frozen=True)
 class PageView:
-    """What the page and the default queries show: successive windows."""
+    """What the page and the default queries show: successive windows.
+
+    Attributes:
+        title: The name of the service.
+        window: The length of each window.
+        every: The distance between the ends of windows.
+        target_range: The smallest and the largest target.
+        groups: The names of the groups of metrics, each with its metrics.
+        references: Sets to compare with, by name.
+        exported: What `/metrics` has beside the values.
+    """
 
     title: str = "Live metrics"
     window: str = "1h"
     every: str = "5min"
     target_range: tuple[float, float] | None = None
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    references: tuple[tuple[str, MetricSet], ...] = ()
+    exported: Exported = NOTHING
 
 
 _SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+MOST_SLICES = 10_000  # of each kind at /metrics
 _CLOCKS = ("wall", "events")
 
 
@@ -174,6 +190,15 @@ def _number(table: Section, key: str, default: int, low: int, high: int) -> int:
     if not low <= value <= high:
         table.fail(key, f"{value} is not between {low} and {high:,}")
     return value
+
+
+def exported_of(table: Section, target_range: tuple[float, float] | None) -> Exported:
+    """Return what a table adds to `/metrics`."""
+    slices = _number(table, "slices", 0, 0, MOST_SLICES)
+    confidence: bool = table.take("confidence", bool, False)
+    possible: bool = table.take("possible", bool, False)
+    table.end()
+    return Exported(slices, confidence, possible, target_range)
 
 
 def _size(table: Section, key: str, default: int) -> int:
