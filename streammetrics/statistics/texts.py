@@ -412,15 +412,16 @@ class EditCounts(TextCounts):
     def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the edits of one row."""
         (reference,) = references
-        if self.of == "words":
-            true, pred = reference.split(), prediction.split()
-        elif self.stripped:
-            true, pred = reference.strip(), prediction.strip()
-        else:
-            true, pred = reference, prediction
+        true, pred = map(self._pieces, (reference, prediction))
         tags = Counter(edit.tag for edit in _levenshtein().editops(true, pred))
         replaced, left_out, put_in = (tags[tag] for tag in ("replace", "delete", "insert"))
         return [len(true) - replaced - left_out, replaced, left_out, put_in]
+
+    def _pieces(self, text: str) -> Sequence[str]:
+        """Return the words or characters of a text."""
+        if self.of == "words":
+            return text.split()
+        return text.strip() if self.stripped else text
 
 
 def _levenshtein() -> Foreign:
