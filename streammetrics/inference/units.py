@@ -57,16 +57,13 @@ from streammetrics.statistics.grouped.keys import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, Floats, Ints, Numeric
-    from streammetrics.statistics.grouped.keys import Part
-
-    Rests = dict[Part, State]  # for each group of units, the state of all rows outside it
 
 BY_UNIT = "by unit"  # the canonical name of the column of units
 FEW = 30  # units below which limits hold too seldom, see docs/confidence.md
@@ -195,17 +192,16 @@ def _of_rests(
         return groups, np.zeros((0, *np.shape(value)))
     others = [rest for form in forms if (rest := rest_of(form)) is not None]
     together = None
+    rests: Iterator[Sequence[Any]]
     if not forms or len(others) < len(forms):
         if len(groups) > (GROUPS if metric.family in _STEPS else MOST_LEFT_OUT):
             keys, places = united(groups.keys)
             groups = groups.regrouped(places, keys)
         states = [groups.state(np.array([place])) for place in range(len(groups))]
-        rests = [
-            metric._chosen(rest) for rest in without_each(groups.plan, states, [True] * len(states))
-        ]
+        rests = map(metric._chosen, without_each(groups.plan, states))
     else:
         together = metric._of_groups(*others)
-        rests = [] if together else list(zip(*[other.each() for other in others], strict=True))
+        rests = zip(*[other.each() for other in others], strict=True)
     values = together.values if together else [metric._judged(*rest)[0] for rest in rests]
     if any(np.shape(each) != np.shape(value) for each in values):  # a class is of one unit alone
         return groups, np.full((len(groups), *np.shape(value)), math.nan)
@@ -254,23 +250,37 @@ def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, F
     return np.bincount(unit[counted], apart, form.size) / (size.sum() or math.nan), size
 
 
-def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:
-    """Return, for each wanted state, the merged state of all others; ``None`` for the rest."""
-    rests: list[State | None] = [None] * len(states)
+class Rests(NamedTuple):
+    """The groups of units of some rows, and the state of these rows without each group in turn.
 
-    def walk(start: int, stop: int, outside: State) -> None:
-        if not any(wanted[start:stop]):
-            return
-        if stop - start == 1:
-            rests[start] = outside
-            return
-        middle = (start + stop) // 2
-        walk(start, middle, plan.merged(outside, states[middle:stop]))
-        walk(middle, stop, plan.merged(outside, states[start:middle]))
+    The states are made as they are read, because all of them take as much memory as the rows'
+    state times the number of groups.
+    """
+
+    groups: Sequence[int]  # ascending
+    states: Iterator[State]
+
+
+def without_each(
+    plan: Plan, states: Sequence[State], wanted: Sequence[bool] | None = None
+) -> Iterator[Any]:
+    """Yield, for each state in turn, the merged state of all others; ``None`` if it is not wanted.
+
+    The states are halved until one is left: about log2(n) merged states exist at once, not n.
+    """
+
+    def walk(start: int, stop: int, outside: State) -> Iterator[State | None]:
+        while wanted is None or any(wanted[start:stop]):
+            if stop - start == 1:
+                yield outside
+                return
+            middle = (start + stop) // 2
+            yield from walk(start, middle, plan.merged(outside, states[middle:stop]))
+            outside, start = plan.merged(outside, states[start:middle]), middle
+        yield from [None] * (stop - start)
 
     if states:
-        walk(0, len(states), plan.start)
-    return rests
+        yield from walk(0, len(states), plan.start)
 
 
 def rest_of(states: GroupedStates) -> GroupedStates | None:
@@ -311,16 +321,44 @@ def _rest_of_cells(cells: GroupedCells, size: int) -> GroupedCells | None:
 
 
 def limits_by_unit(
-    metric: Any, whole: State, rests: Sequence[State], level: float
-) -> ConfidenceInterval:
-    """Return jackknife limits from the states of all rows and without each group of units."""
-    if isinstance(metric.family, Biased):
-        return unsure(level, metric.family)
+    metrics: Sequence[Any], whole: State, rests: Iterable[State], level: float
+) -> list[ConfidenceInterval]:
+    """Return jackknife limits from the states of all rows and without each group of units.
+
+    All metrics are read from one state before the next is made.
+    """
+    others: list[list[Any]] = [[] for _ in metrics]
     with warnings.catch_warnings(), own_arithmetic():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
-    if not isinstance(value, int | float | np.ndarray):
-        return unsure(level, NO_NUMBER)
+        values = [metric._judged(*metric._chosen(whole))[0] for metric in metrics]
+        known = [
+            place
+            for place, (metric, value) in enumerate(zip(metrics, values, strict=True))
+            if _refusal(metric, value) is None
+        ]
+        for rest in rests if known else ():
+            for place in known:
+                others[place].append(metrics[place]._judged(*metrics[place]._chosen(rest))[0])
+    return [
+        jackknife_limits(metric, whole, value, apart, level)
+        for metric, value, apart in zip(metrics, values, others, strict=True)
+    ]
+
+
+def _refusal(metric: Any, value: object) -> Refusal | None:
+    """Return why a value has no jackknife limits, or ``None`` if it has."""
+    if isinstance(metric.family, Biased):
+        return metric.family
+    return None if isinstance(value, int | float | np.ndarray) else NO_NUMBER
+
+
+def jackknife_limits(
+    metric: Any, whole: State, value: Any, others: Sequence[Any], level: float
+) -> ConfidenceInterval:
+    """Return jackknife limits of a value from its values without each group of units."""
+    refusal = _refusal(metric, value)
+    if refusal is not None:
+        return unsure(level, refusal)
     groups, error = len(others), np.full(np.shape(value), math.nan)
     if groups > 1 and not any(np.shape(each) != np.shape(value) for each in others):
         every = np.array([np.asarray(each, np.float64) for each in others])

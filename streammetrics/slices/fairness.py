@@ -22,7 +22,7 @@ from streammetrics.inference.units import limits_by_unit
 from streammetrics.slices.table import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.states import State
@@ -71,7 +71,7 @@ def measured(
     n_rows: int,
     state: State,
     level: float | None,
-    without: Sequence[State] | None = None,
+    without: Iterable[State] | None = None,
 ) -> Measured:
     """Read one metric of one slice.
 
@@ -87,7 +87,7 @@ def measured(
         certain = metric.interval(*metric._chosen(state))
     limits = None
     if level is not None and without is not None:
-        limits = limits_by_unit(metric, state, without, level)
+        (limits,) = limits_by_unit([metric], state, without, level)
     elif level is not None:
         limits = _limits(name, metric, metric._n_rows(state), metric._chosen(state), level)
     return Measured(title, n_rows, state, value, certain, limits)
@@ -189,7 +189,7 @@ class Slice:
         name: str,
         metric: Metric,
         level: float | None,
-        without: Sequence[State] | None = None,
+        without: Iterable[State] | None = None,
     ) -> Measured:
         """Return the value and limits of a metric, by unit if `without` is given."""
         return measured(name, metric, self.title, self.n_rows, self.state, level, without)

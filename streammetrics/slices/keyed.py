@@ -21,6 +21,7 @@ from streammetrics.core.results.values import Interval
 from streammetrics.inference.tables import Readings, limits_of_groups, readings_of
 from streammetrics.inference.units import (
     GroupedSet,
+    Rests,
     UnitRows,
     limits_by_unit,
     rest_of,
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     Beside = tuple[Readings, Readings]
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.inference.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
     By = Sequence[Sequence[KeySpec] | KeySpec] | KeySpec
@@ -513,19 +513,20 @@ class KeyedSet(GroupedSet):
     def _slices(self, state: State) -> list[Slice]:
         return [each for spec in self._specs for each in spec.kept(state).slices()]
 
-    def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
-        """Return every slice of a kind, with its state without each group of its units."""
+    def _without_groups(self, spec: Grouping, state: State) -> Iterator[tuple[Slice, Rests]]:
+        """Yield every slice of a kind, with its state without each group of its units."""
         units = Grouping((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
-        parts: dict[Any, dict[Part, State]] = {}
+        places: dict[Any, dict[Any, int]] = {}
         for place, key in enumerate(units.keys):
             *own, group = key or ()
-            parts.setdefault(tuple(own), {})[group] = units.state(place)
-        pairs = []
+            places.setdefault(tuple(own), {})[group] = place
         for each in spec.kept(state).slices():
-            held = parts.get(each.parts, {})
-            rests = without_each(self._suite._plan, list(held.values()), [True] * len(held))
-            pairs.append((each, dict(zip(held, rests, strict=True))))
-        return pairs
+            held = places.get(each.parts, {})
+            yield each, Rests(list(held), self._rests_of(units, list(held.values())))
+
+    def _rests_of(self, units: GroupView, places: Sequence[int]) -> Iterator[State]:
+        """Yield the state of the groups at some places without each of them in turn."""
+        yield from without_each(self._suite._plan, list(map(units.state, places)))
 
     def groups(self) -> Groups:
         """Return the states of groups of units."""
@@ -539,22 +540,22 @@ class KeyedSet(GroupedSet):
             return self._suite._at(found)
 
         def of_units(metric: Any, level: float) -> ConfidenceInterval:
-            return limits_by_unit(metric, found, self._parts_of(state, which), level)
+            return limits_by_unit([metric], found, self._parts_of(state, which), level)[0]
 
         return self._suite._over(UnitRows(self._suite._plan, found, self.unit, of_units))
 
     def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
         spec = Grouping((), self._cuts[0])
         ((each, rests),) = self._without_groups(spec, self._accumulator.flush())
-        return limits_by_unit(metric, each.state, list(rests.values()), level)
+        return limits_by_unit([metric], each.state, rests.states, level)[0]
 
-    def _parts_of(self, state: State, which: Mapping[str, object]) -> list[State]:
-        """Return the states of a slice without each group of its units."""
+    def _parts_of(self, state: State, which: Mapping[str, object]) -> Iterator[State]:
+        """Return the states of a slice without each group of its units, made as they are read."""
         held = []
         for group in range(GROUPS):
             with suppress(KeyError):
                 held.append(self._slice(state, {**which, hashed(str(self.unit)): group}))
-        return without_each(self._suite._plan, held, [True] * len(held))
+        return without_each(self._suite._plan, held)
 
     def _finest(self, state: State) -> Groups:
         return self._cuts[0].groups(state)

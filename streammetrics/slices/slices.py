@@ -33,7 +33,7 @@ from streammetrics.slices.table import (
 from streammetrics.slices.worst import RankedSlices, beside_rest, beside_units, limits_of, ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterable
 
     from matplotlib.axes import Axes
 
@@ -152,7 +152,10 @@ class Slices(KeyedSet):
             for name, metric in self._metrics.items():
                 with own_arithmetic():
                     values[name].append(metric._judged(*metric._chosen(each.state))[0])
-                limits[name].append(limits_by_unit(metric, each.state, list(rests.values()), level))
+            metrics = list(self._metrics.values())
+            found = limits_by_unit(metrics, each.state, rests.states, level)
+            for name, interval in zip(self._metrics, found, strict=True):
+                limits[name].append(interval)
         tables = [keys_of([spec.kept(state) for spec in self._specs])]
         for name in self._metrics:
             tables += [value_columns(name, values[name]), limit_columns(name, limits[name])]
@@ -288,7 +291,7 @@ class Slices(KeyedSet):
             if of is None or confidence is None:
                 found.append(beside_rest(spec.kept(state), *asked, confidence))
             else:
-                pairs = self._without_groups(spec, state)
+                pairs = list(self._without_groups(spec, state))
                 found.append(beside_units(self._suite._plan, pairs, *asked, confidence))
         table = ranked(found, metric, k, confidence, low_is_bad=low_is_bad)
         return table.told(confidence, {metric: low_is_bad})
@@ -422,12 +425,11 @@ class Slices(KeyedSet):
 
     def _with_units(
         self, spec: Grouping, state: State, unit: str | None
-    ) -> list[tuple[Slice, list[State] | None]]:
+    ) -> list[tuple[Slice, Iterable[State] | None]]:
         """Return the slices of one kind, with their states without each group of units."""
         if unit is None:
             return [(each, None) for each in spec.kept(state).slices()]
-        pairs = self._without_groups(spec, state)
-        return [(each, list(own.values())) for each, own in pairs]
+        return [(each, own.states) for each, own in self._without_groups(spec, state)]
 
     def _metric(self, name: str) -> Metric:
         if name not in self._metrics:

@@ -12,7 +12,7 @@ from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.inference.distributions import benjamini_hochberg, margin
 from streammetrics.inference.tables import Readings
-from streammetrics.inference.units import without_each
+from streammetrics.inference.units import jackknife_limits, without_each
 from streammetrics.slices.fairness import (
     Measured,
     Slice,
@@ -202,15 +202,27 @@ def beside_units(
         ]
 
     now = apart([each.state for each, _ in pairs])
-    groups = sorted({group for _, own in pairs for group in own}, key=str)
-    without = np.array(
-        [apart([own.get(group, each.state) for each, own in pairs]) for group in groups]
-    )
+    of_group = {
+        group: apart(
+            [next(own.states) if group in own.groups else each.state for each, own in pairs]
+        )
+        for group in sorted({group for _, own in pairs for group in own.groups})
+    }
+    without = np.array([of_group[group] for group in sorted(of_group, key=str)])
     chosen = [place for place, is_wanted in enumerate(wanted) if is_wanted]
     every = [pairs[place][0] for place in chosen]
-    mine = [
-        pairs[place][0].measured(name, metric, level, list(pairs[place][1].values()))
+    limits = [
+        jackknife_limits(
+            metric,
+            pairs[place][0].state,
+            now[place][0],
+            [of_group[group][place][0] for group in pairs[place][1].groups],
+            level,
+        )
         for place in chosen
+    ]
+    mine = [
+        (now[place][0], *plain_limits(found)) for place, found in zip(chosen, limits, strict=True)
     ]
     rest = np.array([now[place][1] for place in chosen], float)
     p = [
@@ -221,7 +233,7 @@ def beside_units(
         every[0].columns if every else (),
         [each.parts for each in every],
         np.array([each.n_rows for each in every], np.int64),
-        *_readings(mine),
+        *readings(mine),
         rest,
         np.array(p, float),
     )
