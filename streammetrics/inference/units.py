@@ -197,8 +197,9 @@ def _of_rests(
         if len(groups) > (GROUPS if metric.family in _STEPS else MOST_LEFT_OUT):
             keys, places = united(groups.keys)
             groups = groups.regrouped(places, keys)
-        states = [groups.state(np.array([place])) for place in range(len(groups))]
-        rests = map(metric._chosen, without_each(groups.plan, states))
+        part = groups.plan.parting(metric._plan)
+        states = [part(groups.state(np.array([place]))) for place in range(len(groups))]
+        rests = (rest.statistics for rest in without_each(metric._plan, states))
     else:
         together = metric._of_groups(*others)
         rests = zip(*[other.each() for other in others], strict=True)
@@ -248,6 +249,11 @@ def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, F
     apart = weight * (values - metric.readout(whole))
     size: Any = np.bincount(unit[counted], weight, form.size)
     return np.bincount(unit[counted], apart, form.size) / (size.sum() or math.nan), size
+
+
+def standalone(metric: Any) -> Any:
+    """Return a metric of a set that reads states of its own plan, which are cheaper to merge."""
+    return metric._over(Accumulator(metric._plan))
 
 
 class Rests(NamedTuple):

@@ -37,7 +37,6 @@ class Measured:
 
     title: str
     n_rows: int
-    state: State
     value: float
     certain: Interval
     confidence: ConfidenceInterval | None
@@ -90,7 +89,7 @@ def measured(
         (limits,) = limits_by_unit([metric], state, without, level)
     elif level is not None:
         limits = _limits(name, metric, metric._n_rows(state), metric._chosen(state), level)
-    return Measured(title, n_rows, state, value, certain, limits)
+    return Measured(title, n_rows, value, certain, limits)
 
 
 def _limits(
@@ -178,6 +177,10 @@ class Slice:
         if self._made is None:
             self._made = self._state()
         return self._made
+
+    def parted(self, part: Callable[[State], State]) -> Slice:
+        """Return the slice with a part of its statistics."""
+        return Slice(self.columns, self.parts, self.n_rows, lambda: part(self.state))
 
     @property
     def title(self) -> str:

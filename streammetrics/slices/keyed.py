@@ -25,6 +25,7 @@ from streammetrics.inference.units import (
     UnitRows,
     limits_by_unit,
     rest_of,
+    standalone,
     unit_column,
     without_each,
 )
@@ -513,8 +514,14 @@ class KeyedSet(GroupedSet):
     def _slices(self, state: State) -> list[Slice]:
         return [each for spec in self._specs for each in spec.kept(state).slices()]
 
-    def _without_groups(self, spec: Grouping, state: State) -> Iterator[tuple[Slice, Rests]]:
-        """Yield every slice of a kind, with its state without each group of its units."""
+    def _without_groups(
+        self, spec: Grouping, state: State, plan: Plan
+    ) -> Iterator[tuple[Slice, Rests]]:
+        """Yield every slice of a kind, and its state without each group of its units.
+
+        The states have the statistics of `plan`, which is the set's or that of one metric.
+        """
+        part = self._suite._plan.parting(plan)
         units = Grouping((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
         places: dict[Any, dict[Any, int]] = {}
         for place, key in enumerate(units.keys):
@@ -522,11 +529,8 @@ class KeyedSet(GroupedSet):
             places.setdefault(tuple(own), {})[group] = place
         for each in spec.kept(state).slices():
             held = places.get(each.parts, {})
-            yield each, Rests(list(held), self._rests_of(units, list(held.values())))
-
-    def _rests_of(self, units: GroupView, places: Sequence[int]) -> Iterator[State]:
-        """Yield the state of the groups at some places without each of them in turn."""
-        yield from without_each(self._suite._plan, list(map(units.state, places)))
+            states = [part(units.state(place)) for place in held.values()]
+            yield each.parted(part), Rests(list(held), without_each(plan, states))
 
     def groups(self) -> Groups:
         """Return the states of groups of units."""
@@ -540,22 +544,26 @@ class KeyedSet(GroupedSet):
             return self._suite._at(found)
 
         def of_units(metric: Any, level: float) -> ConfidenceInterval:
-            return limits_by_unit([metric], found, self._parts_of(state, which), level)[0]
+            own = standalone(metric)
+            rests = self._parts_of(state, which, own._plan)
+            whole = self._suite._plan.part(found, own._plan)
+            return limits_by_unit([own], whole, rests, level)[0]
 
         return self._suite._over(UnitRows(self._suite._plan, found, self.unit, of_units))
 
     def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
-        spec = Grouping((), self._cuts[0])
-        ((each, rests),) = self._without_groups(spec, self._accumulator.flush())
-        return limits_by_unit([metric], each.state, rests.states, level)[0]
+        spec, own = Grouping((), self._cuts[0]), standalone(metric)
+        ((each, rests),) = self._without_groups(spec, self._accumulator.flush(), own._plan)
+        return limits_by_unit([own], each.state, rests.states, level)[0]
 
-    def _parts_of(self, state: State, which: Mapping[str, object]) -> Iterator[State]:
+    def _parts_of(self, state: State, which: Mapping[str, object], plan: Plan) -> Iterator[State]:
         """Return the states of a slice without each group of its units, made as they are read."""
+        part = self._suite._plan.parting(plan)
         held = []
         for group in range(GROUPS):
             with suppress(KeyError):
-                held.append(self._slice(state, {**which, hashed(str(self.unit)): group}))
-        return without_each(self._suite._plan, held)
+                held.append(part(self._slice(state, {**which, hashed(str(self.unit)): group})))
+        return without_each(plan, held)
 
     def _finest(self, state: State) -> Groups:
         return self._cuts[0].groups(state)

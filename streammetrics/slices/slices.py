@@ -19,7 +19,7 @@ from streammetrics.core.feeding.states import State
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import Drawing, drawn
-from streammetrics.inference.units import limits_by_unit
+from streammetrics.inference.units import limits_by_unit, standalone
 from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
 from streammetrics.slices.disparity import Comparing, Disparity, Method, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.confidence import Unit
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Bools, Json
@@ -146,7 +147,8 @@ class Slices(KeyedSet):
         every: list[Slice] = []
         limits: dict[str, list[Interval[Any]]] = {name: [] for name in self._metrics}
         values: dict[str, list[object]] = {name: [] for name in self._metrics}
-        pairs = (pair for spec in self._specs for pair in self._without_groups(spec, state))
+        plan = self._suite._plan
+        pairs = (pair for spec in self._specs for pair in self._without_groups(spec, state, plan))
         for each, rests in pairs:
             every.append(each)
             for name, metric in self._metrics.items():
@@ -287,12 +289,13 @@ class Slices(KeyedSet):
         state = self._accumulator.flush()
         found: list[RankedSlices] = []
         for spec in self._chosen_specs(by):
-            asked = metric, read, max(min_rows, 1)
             if of is None or confidence is None:
-                found.append(beside_rest(spec.kept(state), *asked, confidence))
+                kept = spec.kept(state)
+                found.append(beside_rest(kept, metric, read, max(min_rows, 1), confidence))
             else:
-                pairs = list(self._without_groups(spec, state))
-                found.append(beside_units(self._suite._plan, pairs, *asked, confidence))
+                own = standalone(read)
+                pairs = list(self._without_groups(spec, state, own._plan))
+                found.append(beside_units(pairs, metric, own, max(min_rows, 1), confidence))
         table = ranked(found, metric, k, confidence, low_is_bad=low_is_bad)
         return table.told(confidence, {metric: low_is_bad})
 
@@ -374,7 +377,7 @@ class Slices(KeyedSet):
         _check_count("min_rows", min_rows, 0)
         if unit is not None:
             self._check_unit(unit, anytime=False)
-        read, state = self._metric(metric), self._accumulator.flush()
+        read, state = standalone(self._metric(metric)), self._accumulator.flush()
         name = "ratio" if reading is ratio else "gap"
         specs = self._chosen_specs(by)
         if len(specs) > 1:
@@ -382,13 +385,13 @@ class Slices(KeyedSet):
             raise ValueError(f"by is required: pass by={known[0]} or another of {known}")
         every = [
             (one, without)
-            for one, without in self._with_units(specs[0], state, unit)
+            for one, without in self._with_units(specs[0], state, unit, read._plan)
             if one.n_rows >= max(min_rows, 1)
         ]
         how = Comparing(method, level, independent=unit is None)
         each = how.level_of_each(len(every))
         found = [one.measured(metric, read, each, without) for one, without in every]
-        ((rows, without),) = self._with_units(Grouping((), specs[0].cut), state, unit)
+        ((rows, without),) = self._with_units(Grouping((), specs[0].cut), state, unit, read._plan)
         overall = rows.measured(metric, read, each, without)
         left_out = [each.title for each in found if math.isnan(each.value)]
         if left_out or not found:
@@ -424,12 +427,13 @@ class Slices(KeyedSet):
         return apart
 
     def _with_units(
-        self, spec: Grouping, state: State, unit: str | None
+        self, spec: Grouping, state: State, unit: str | None, plan: Plan
     ) -> list[tuple[Slice, Iterable[State] | None]]:
         """Return the slices of one kind, with their states without each group of units."""
         if unit is None:
-            return [(each, None) for each in spec.kept(state).slices()]
-        return [(each, own.states) for each, own in self._without_groups(spec, state)]
+            part = self._suite._plan.parting(plan)
+            return [(each.parted(part), None) for each in spec.kept(state).slices()]
+        return [(each, own.states) for each, own in self._without_groups(spec, state, plan)]
 
     def _metric(self, name: str) -> Metric:
         if name not in self._metrics:

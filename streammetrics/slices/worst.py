@@ -12,7 +12,7 @@ from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.inference.distributions import benjamini_hochberg, margin
 from streammetrics.inference.tables import Readings
-from streammetrics.inference.units import jackknife_limits, without_each
+from streammetrics.inference.units import jackknife_limits, standalone, without_each
 from streammetrics.slices.fairness import (
     Measured,
     Slice,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints, Places
@@ -160,10 +159,12 @@ def beside_rest(
         return RankedSlices(*slices, value, value, value, nothing, nothing)
     found = kept.beside_rest(name, metric, level)
     if found is None:
-        every = kept.slices()
-        rests = without_each(kept.groups.plan, [each.state for each in every], wanted.tolist())
+        own = standalone(metric)
+        part = kept.groups.plan.parting(own._plan)
+        every = [each.parted(part) for each in kept.slices()]
+        rests = without_each(own._plan, [each.state for each in every], wanted.tolist())
         pairs = [
-            (each.measured(name, metric, level), each.beside(name, metric, rest, level))
+            (each.measured(name, own, level), each.beside(name, own, rest, level))
             for each, rest in zip(every, rests, strict=True)
             if rest is not None
         ]
@@ -179,7 +180,6 @@ def _readings(every: Sequence[Measured]) -> Readings:
 
 
 def beside_units(
-    plan: Plan,
     pairs: Sequence[tuple[Slice, Rests]],
     name: str,
     metric: Metric,
@@ -188,12 +188,12 @@ def beside_units(
 ) -> RankedSlices:
     """Compare slices as `beside_rest` does, but as samples of units.
 
-    A unit may have rows in several slices.
+    A unit may have rows in several slices. The states are those of the metric's own plan.
     """
     wanted = [each.n_rows >= least for each, _ in pairs]
 
     def apart(states: Sequence[State]) -> list[tuple[float, float]]:
-        rests = without_each(plan, states, wanted)
+        rests = without_each(metric._plan, states, wanted)
         return [
             (math.nan, math.nan)
             if rest is None
