@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+from benchmarks import by_commit
 from benchmarks.by_commit import lines_of, record, regressions
 
 HERE = {"commit": "1234567", "machine": "this one"}
@@ -40,3 +43,12 @@ def test_a_busy_machine_is_no_regression(tmp_path):
     file = tmp_path / "ratios.jsonl"
     record(file, HERE, {"scores": {"auc": 10.0}}, dict)
     assert record(file, HERE, {"scores": {"auc": 5.0}}, lambda _: {"scores": {"auc": 9.0}}) == []
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["by_commit.py"])
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit, match="^2$"):
+        by_commit.main()
+    assert "matplotlib" in (line := capsys.readouterr().err.splitlines()[-1])
+    assert line.endswith(": pip install -e '.[test,plot]' --group bench")

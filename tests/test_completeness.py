@@ -6,18 +6,21 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
+from streammetrics import authoring, testing
 from streammetrics.core.registry import REGISTRY
 
 WITHOUT = "needs an extra: pip install 'streammetrics[engines,live,otel,plot]'"
 ROOMS = ("engines.", "live.exporting.", "live.service.", "show.pictures.figure")
 EXTRAS = tuple(f"streammetrics.{room}" for room in (*ROOMS, "core.kernels.build"))
-ENTRIES = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text("utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+ENTRIES = (DOCS / "metrics.md").read_text("utf-8")
 PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
 METRICS = {
     name: thing
@@ -55,6 +58,20 @@ def test_what_is_around_metrics_is_documented():
             continue
         assert ">>> " in doc, f"the docstring of {name} lacks an example"
         assert f"### {name}\n" in ENTRIES, f"docs/metrics.md lacks {name}"
+
+
+def test_the_site_has_every_public_name_beside_the_metrics():
+    listed = re.findall(r"^::: streammetrics\.(.+)$", (DOCS / "api.md").read_text("utf-8"), re.M)
+    assert sorted(listed) == sorted(PUBLIC.keys() - METRICS.keys())
+    page = (DOCS / "authoring.md").read_text("utf-8")
+    assert re.findall(r"^::: (.+)$", page, re.M) == [authoring.__name__, testing.__name__]
+    (omitted,) = re.findall(r"!\^\(([\w|]+)\)\$", page)
+    assert sorted(omitted.split("|")) == [
+        name
+        for name in sorted(authoring.__all__)
+        if any(getattr(authoring, name) is getattr(room, name, None) for room in (sm, testing))
+    ]
+    assert all(f"`{name}`" in page for name in omitted.split("|"))
 
 
 def test_every_public_metric_is_exported():

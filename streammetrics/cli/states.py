@@ -35,7 +35,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.loading import load
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.receipts import differences, read_receipt
+from streammetrics.core.receipts import circumstances, differences, read_receipt
 from streammetrics.core.results.differences import Differences
 from streammetrics.core.state.files import locked
 from streammetrics.inference.comparison import Comparison, compare
@@ -282,11 +282,11 @@ def verify(
         expected = read_receipt(file.read())
     found = _merged(state).receipt()
     differing = list(differences(expected, found))
-    if not differing:
-        what = f"{found['rows']:,} rows, SHA-256 {found['sha256']}"
-        return CommandResult(f"verified: {state} is the state of {receipt}: {what}\n")
-    lines = "".join(f"  {line}\n" for line in differing)
-    return CommandResult(f"{state} is not the state of {receipt}:\n{lines}", OTHER_STATE)
+    lines = "".join(f"  {line}\n" for line in [*differing, *circumstances(expected, found)])
+    if differing:
+        return CommandResult(f"{state} is not the state of {receipt}:\n{lines}", OTHER_STATE)
+    what = f"{found['rows']:,} rows, SHA-256 {found['sha256']}"
+    return CommandResult(f"verified: {state} is the state of {receipt}: {what}\n{lines}")
 
 
 def gate(

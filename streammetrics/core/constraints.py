@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-NanPolicy = Literal["raise", "omit"]  # treatment of rows with a missing value
+NanPolicy = Literal["raise", "omit"]
+"""Treatment of rows with a missing value."""
 
 
 class Constraint(ABC):
@@ -139,15 +140,21 @@ class OrNan(Constraint):
 
 
 Positive = Above(0)
+"""A constraint: above 0."""
 Share = Annotated[float, Between(0, 1)]
-# Columns of numbers.
+"""A parameter from 0 to 1."""
 Positives: TypeAlias = Annotated[Floats, Positive]
+"""A column of numbers above 0."""
 Shares: TypeAlias = Annotated[Floats, Between(0, 1)]
-# Limits on the size of a state: cells of a histogram, pairs of cells, points of a sample.
+"""A column of numbers from 0 to 1."""
 Bins = Annotated[int, Between(2, 1 << 29)]
+"""Largest number of cells of a histogram."""
 MaxPairs = Annotated[int, Between(4, 1 << 27)]
+"""Largest number of pairs of cells."""
 MaxPoints = Annotated[int, AtLeast(2)]
+"""Largest number of points of a sample."""
 Seed = Annotated[int, Between(0, (1 << 32) - 1)]
+"""Seed of a sample."""
 
 
 def _finite(kind: str) -> str:

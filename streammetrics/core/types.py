@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     # What a parameter of a `NumberOrArray` is if it makes the value an array; Never if it does not.
     Choice = TypeVar("Choice", default=Never)
     NoAverage = TypeVar("NoAverage", bound=None, default=Never)
+    """The type of ``average`` of an `AveragedMetric`: None where the value is an array."""
     RawValues = TypeVar("RawValues", bound=Literal["raw_values"], default=Never)
     Several = TypeVar("Several", bound=Sequence[float], default=Never)
     # Parameters take any sequence of numbers, and keep a tuple.
@@ -40,7 +41,9 @@ else:
 Array: TypeAlias = NDArray[Any]  # of any numeric type
 Arrays: TypeAlias = Mapping[str, Array]  # a state, or a part of it: arrays by name
 Floats: TypeAlias = NDArray[np.float64]
+"""An array of float64; as the annotation of an input, a column of numbers."""
 Ints: TypeAlias = NDArray[np.int64]
+"""An array of int64."""
 Bools: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]  # indices of rows, cells or groups
 ClassLabel: TypeAlias = bool | int | float | str  # labels of one metric are all of one kind

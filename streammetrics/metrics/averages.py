@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Bools, Floats
 
 
-# The value of 0/0, see `class_means`. The limit keeps its sums over rows and classes finite.
 ZeroDivision = Annotated[float, OrNan(1e100)] | None
+"""The value of 0/0, see `mean_of_classes`. The limit keeps sums over rows and classes finite."""
 
 
 def beta_weights(beta: float) -> tuple[float, float]:

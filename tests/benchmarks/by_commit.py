@@ -50,10 +50,14 @@ def main() -> int:
     parser.add_argument("file", nargs="?", type=Path, default=Path("build/benchmarks.jsonl"))
     file = parser.parse_args().file
     warnings.simplefilter("ignore")
-    from tables import machine
-
     start = time.monotonic()
-    ratios = measured_ratios([title for titles in CHOSEN.values() for title in titles])
+    try:
+        import_module("matplotlib")  # before minutes of measuring
+        from tables import machine
+
+        ratios = measured_ratios([title for titles in CHOSEN.values() for title in titles])
+    except ModuleNotFoundError as error:
+        parser.error(f"{error}: pip install -e '.[test,plot]' --group bench")
     line = {"commit": commit(), "machine": machine().partition(" on ")[2]}
     worse = record(file, line, ratios, measured_ratios)
     print(f"{len(lines_of(file))} lines in {file}, {time.monotonic() - start:.0f} s")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.core.receipts import differences, read_receipt
+from streammetrics.core.receipts import circumstances, differences, read_receipt
 
 SUITE = sm.MetricSet({"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(max_bins=64)})
 
@@ -63,12 +63,47 @@ def test_parameters_are_told_where_they_are_not_the_default():
         "auc": "ROCAUC(max_bins=64)",
     }
     other = sm.MetricSet({"f1": sm.F1(threshold=0.4), "auc": sm.ROCAUC(max_bins=64)}).receipt()
-    told = list(differences({**receipt, "streammetrics": "0.0.1"}, other))
+    told = list(differences(receipt, other))
     assert [line.partition(":")[0] for line in told] == [
-        *("configuration", "configuration", "sha256", "streammetrics")
+        *("configuration", "configuration", "sha256")
     ]
     assert "F1(threshold=0.4)" in told[1]
-    assert told[-1] == f"streammetrics: 0.0.1 wrote the receipt, this is {sm.__version__}"
+
+
+def test_versions_and_kernels_are_no_differences_of_states():
+    receipt = SUITE.receipt()
+    other = {**receipt, "streammetrics": "0.0.1", "kernels": 'a "b"\n\ud800'}
+    assert not list(differences(other, receipt))
+    assert not list(circumstances(receipt, receipt))
+    assert list(circumstances(other, receipt)) == [
+        f"streammetrics: 0.0.1 in the receipt, {sm.__version__} here",
+        f'kernels: a \\"b\\"\\n\\ud800 in the receipt, {sm.kernels()} here',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rows", 499),
+        ("omitted", 3),
+        ("configuration", {}),
+        ("configuration", {**SUITE.receipt()["configuration"], "unit": "user"}),
+        ("sha256", "0" * 64),
+    ],
+)
+def test_each_field_that_the_state_determines_is_compared(name, value):
+    receipt = SUITE.receipt()
+    told = list(differences({**receipt, name: value}, receipt))
+    assert {line.partition(":")[0] for line in told} == {name}
+    assert all(line.endswith((" here", " in the receipt")) for line in told)
+
+
+def test_numbers_of_a_configuration_are_compared_as_they_are_written():
+    one, other = ({**SUITE.receipt(), "configuration": {"k": k}} for k in (1, True))
+    assert one == other
+    assert len(list(differences(one, other))) == 2
+    undefined = {**one, "configuration": {"zero_division": float("nan")}}
+    assert not list(differences(read_receipt(json.dumps(undefined)), undefined))
 
 
 def test_omitted_rows_are_told():
@@ -83,12 +118,27 @@ def test_omitted_rows_are_told():
     [
         ("", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ("[]", "no 'receipt' and 'sha256'"),
-        ('{"receipt": true, "sha256": ""}', "no 'receipt' and 'sha256'"),
-        ('{"receipt": 1}', "no 'receipt' and 'sha256'"),
+        ("[]", "not an object"),
+        ('{"receipt": 1}', "lacks 'sha256', 'rows', 'omitted', 'configuration', "),
         ('{"receipt": 2, "sha256": ""}', "a later version wrote this receipt"),
     ],
 )
 def test_other_documents_are_no_receipts(text, message):
     with pytest.raises(sm.StreamMetricsError, match=message):
         read_receipt(text)
+
+
+@pytest.mark.parametrize("name", SUITE.receipt())
+def test_a_receipt_has_each_field_in_its_kind_and_no_other(name):
+    receipt = SUITE.receipt()
+    for altered, message in [
+        ({key: receipt[key] for key in receipt if key != name}, f"it lacks '{name}'"),
+        ({**receipt, name: None}, f"'{name}' is not (a whole number|text|an object)"),
+        ({**receipt, name: True}, f"'{name}' is not (a whole number|text|an object)"),
+        ({**receipt, f"{name} ü": 1}, f"it has an unknown field '{name} .xfc'"),
+    ]:
+        with pytest.raises(
+            sm.StreamMetricsError,
+            match=f"^this is not a receipt: {message}; `evaluate --receipt` writes one$",
+        ):
+            read_receipt(json.dumps(altered))

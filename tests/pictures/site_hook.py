@@ -87,6 +87,7 @@ def notebook(path):
 def on_page_markdown(markdown, page, config, files):
     """Set formulas as mathematics, call other pages by their titles, and pair light with dark."""
     markdown = markdown.replace("](../examples/", "](examples/")  # where the site has them
+    markdown = markdown.replace("](../../docs/", "](../../")  # from an example to a page
     return LIGHT.sub(_both, TYPED.sub(_mathematics, LINKED.sub(_titled, markdown)))
 
 

@@ -12,6 +12,8 @@ import pytest
 from browser import opened, requested
 from selenium.webdriver.support.ui import WebDriverWait
 
+import streammetrics as sm
+from streammetrics import authoring, testing
 from streammetrics.core.registry import catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +26,8 @@ FETCHED = re.compile(
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     # Strict: a link or an anchor that leads nowhere is an error, and so is a page in no menu.
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(folder)]
+    # Not `-q`, which leaves warnings out of what `--strict` counts.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     # A proxy that nobody answers: what asked another host would fail.
     alone = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     done = subprocess.run(
@@ -47,6 +50,19 @@ def test_every_metric_has_its_page(site):
         assert "Formula: " not in page, name
     assert (site / "reference" / "ROCAUC.svg").stat().st_size < 40_000
     assert "ScoreHistogram" in (site / "reference" / "ROCAUC.html").read_text()
+
+
+def test_every_public_name_is_documented(site):
+    text = "".join((site / f"{page}.html").read_text() for page in ("api", "authoring"))
+    found = set(re.findall(r'<h[23] id="streammetrics\.([\w.]+)"', text))
+    public = set(sm.__all__) - set(catalogue())
+    public |= {f"testing.{name}" for name in testing.__all__}
+    public |= {
+        f"authoring.{name}"
+        for name in authoring.__all__
+        if not any(getattr(authoring, name) is getattr(room, name, None) for room in (sm, testing))
+    }
+    assert public - found == set()
 
 
 def test_nothing_is_fetched_from_elsewhere(site):

@@ -249,6 +249,7 @@ def is_label(value: object) -> bool:
 
 
 Label = Annotated[ClassLabel, Satisfies(is_label, A_LABEL)]
+"""A parameter that is a class label."""
 
 
 def one_kind(labels: object, ignore_index: int | None = None) -> tuple[ClassLabel, ...] | None:
