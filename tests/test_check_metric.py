@@ -409,6 +409,66 @@ def test_what_is_broken_is_found(metric, told, monkeypatch):
     assert told in str(caught.value)
 
 
+class SecondClass(ContingencyMetric[float]):
+    """The share of rows that are right and of the second class.
+
+    Example:
+        >>> SecondClass().update([0, 1], [0, 1]).compute()
+        0.5
+    """
+
+    def read(self, table):
+        return table.tp[:, 1] / table.total
+
+
+class PositiveClass(SecondClass):
+    """The share of rows that are right and of the positive class.
+
+    Example:
+        >>> PositiveClass().update([0, 1], [0, 1]).compute()
+        0.5
+    """
+
+    def read(self, table):
+        return self.positive(table).tp / table.total
+
+
+def test_rows_of_one_class_are_tried():
+    for seed in range(3):
+        with pytest.raises(AssertionError, match="SecondClass has 1 finding") as caught:
+            check_metric(SecondClass, seed=seed)
+        told = "value: compute() raises for rows of one class (0 in y_true, y_pred), so nothing"
+        assert told in str(caught.value)
+    check_metric(PositiveClass)
+
+
+def test_counts_of_the_positive_class_are_there_if_no_row_has_it():
+    class Counts(ContingencyMetric[float]):
+        side: str = "tp"
+
+        def read(self, table):
+            return getattr(self.positive(table), self.side)
+
+    found = {"tp": [1, 0, 1], "fp": [1, 0, 1], "fn": [0, 0, 1], "tn": [0, 3, 2]}
+    rows = {"y_true": [1, 0, 2, 0, 2, 1, 2, 0, 1, 2], "y_pred": [1, 1, 0, 2, 2, 1, 1, 0, 0, 2]}
+    rows["group"] = ["a", "a", "b", "b", "b", "c", "c", "c", "c", "c"]
+    for side, expected in found.items():
+        suite = sm.MetricSet({"counts": Counts(side=side)})
+        slices = sm.Slices(suite, by="group").update(rows).compute()
+        assert dict(zip(slices["group"].tolist(), slices["counts"], strict=True)) == dict(
+            zip("abc", expected, strict=True)
+        )
+        for group, value in zip("abc", expected, strict=True):
+            places = [place for place, one in enumerate(rows["group"]) if one == group]
+            alone = {n: [rows[n][place] for place in places] for n in ("y_true", "y_pred")}
+            assert Counts(side=side).update(**alone).compute() == value
+    assert Counts(side="tp", pos_label="yes").update(["yes"], ["yes"]).compute() == 1.0
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"no label can be 1 \(pos_label\); pos_label='yes'"
+    ):
+        Counts().update(["no", "yes"], ["no", "yes"]).compute()
+
+
 def test_all_findings_come_in_one_report():
     class Everything(ContingencyMetric):
         extra: float = 0.0

@@ -12,11 +12,12 @@ import doctest
 import inspect
 import sys
 import warnings
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
-from streammetrics.core.errors import UndefinedMetricWarning, an
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning, an
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import is_curve
 from streammetrics.core.results.values import plain
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_metric"]
 
+_CLASSES = 8  # number of classes of which a batch alone is tried
 _ROWS = 24  # number of generated rows if the author passes none
 
 
@@ -160,20 +162,34 @@ def _of_object(
     if broken:
         return
     columns = made_up(metric) if rows is None else {n: np.asarray(c) for n, c in rows.items()}
-    fed = metric.copy()
     try:
-        fed.feed(columns).to_bytes()
+        metric.copy().feed(columns).to_bytes()
     except Exception as error:
         advice = "pass rows that it takes" if rows is None else "these rows are to be fed"
         yield "rows", f"they are refused, so nothing else was checked ({advice}): {said(error)}"
         return
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            fed.compute()
-    except Exception as error:
-        yield "value", f"compute() raises, so nothing else was checked: {said(error)}"
-        return
+    for of, batch in (("", columns), *_of_one_class(metric, columns)):
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                metric.copy().feed(batch).compute()
+        except Exception as error:
+            if of and isinstance(error, StreamMetricsError):
+                continue  # it may need both classes
+            yield "value", f"compute() raises{of}, so nothing else was checked: {said(error)}"
+            return
     yield from of_rows(metric, columns, seed, oracle)
+
+
+def _of_one_class(
+    metric: Metric, columns: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows with one class in all columns of labels, for the first few classes."""
+    kinds = {n: k for statistic in metric.statistics() for n, k in statistic.schema.kinds.items()}
+    known = [n for n, k in kinds.items() if k == "label" and columns.get(n, np.zeros(())).ndim == 1]
+    alike = [n for n in known if columns[n].dtype.kind == columns[known[0]].dtype.kind]
+    for label in islice(dict.fromkeys(x for n in alike for x in columns[n].tolist()), _CLASSES):
+        one = {name: np.full(len(columns[name]), label) for name in alike}
+        yield f" for rows of one class ({label!r} in {', '.join(alike)})", {**columns, **one}
 
 
 def _of_parameters(metric: Metric) -> Iterator[Finding]:
@@ -217,7 +233,7 @@ def _of_nothing(metric: Metric) -> Iterator[Finding]:
         yield "no rows", f"compute() warns by itself ({odd[0].message}): test for it and return nan"
 
 
-def made_up(metric: Metric) -> dict[str, object]:
+def made_up(metric: Metric) -> dict[str, Any]:
     """Return rows for a metric, generated from the kinds of its columns, with ties and repeats."""
     place = np.arange(_ROWS)
     first: dict[str, Any] = {

@@ -400,7 +400,7 @@ def _sampled(case: Case[Any]) -> None:
 
 def _budgets(case: Case[Any]) -> None:
     """Check that the bounds under a small budget hold the value that a large one has."""
-    metric = case.whole
+    metric: Metric = case.whole
 
     def limited(name: str, size: int) -> Metric | None:
         if size == metric.config[name]:
