@@ -367,7 +367,24 @@ class Scribbled(Whole):
         return (Scribbling(),)
 
 
+class NeverDefined(Whole):
+    """A mean that is forgotten."""
+
+    def readout(self, sums):
+        super().readout(sums)
+        return float("nan")
+
+
+class NoValue(Whole):
+    """A mean that is not returned."""
+
+    def readout(self, sums):
+        super().readout(sums)
+
+
 BROKEN = [
+    (NeverDefined, "value: it is nan on these rows, so no formula was checked: return a number"),
+    (NoValue, "value: it is None on these rows, so no formula was checked: return a number"),
     (Unweighted, "weights: a row of weight 2 does not count as two rows"),
     (LostWeight, "weights: a row of weight 2 does not count as two rows"),
     (Remembered, "state: Remembering.largest is not a field, so it is neither merged nor saved"),
@@ -431,6 +448,11 @@ class PositiveClass(SecondClass):
 
     def read(self, table):
         return self.positive(table).tp / table.total
+
+
+def test_rows_with_counts_of_0_and_more_are_no_finding():
+    rows = {"y_true": np.arange(40) % 7 / 4, "y_pred": np.arange(40) % 5 / 4}
+    check_metric(sm.MAE, {**rows, "counts": np.arange(40) % 4})
 
 
 def test_rows_of_one_class_are_tried():

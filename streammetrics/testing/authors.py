@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import math
 import sys
 import warnings
 from itertools import islice
@@ -171,12 +172,16 @@ def _of_object(
     for of, batch in (("", columns), *_of_one_class(metric, columns)):
         try:
             with warnings.catch_warnings(action="ignore"):
-                metric.copy().feed(batch).compute()
+                value = metric.copy().feed(batch).compute()
         except Exception as error:
             if of and isinstance(error, StreamMetricsError):
                 continue  # it may need both classes
             yield "value", f"compute() raises{of}, so nothing else was checked: {said(error)}"
             return
+        numbers = list(numbers_in(plain(value)))
+        if not of and (value is None or (numbers and all(map(math.isnan, numbers)))):
+            advice = "return a number, or pass rows for which it is defined"
+            yield "value", f"it is {value} on these rows, so no formula was checked: {advice}"
     yield from of_rows(metric, columns, seed, oracle)
 
 
@@ -187,7 +192,8 @@ def _of_one_class(
     kinds = {n: k for statistic in metric.statistics() for n, k in statistic.schema.kinds.items()}
     known = [n for n, k in kinds.items() if k == "label" and columns.get(n, np.zeros(())).ndim == 1]
     alike = [n for n in known if columns[n].dtype.kind == columns[known[0]].dtype.kind]
-    for label in islice(dict.fromkeys(x for n in alike for x in columns[n].tolist()), _CLASSES):
+    labels = (x for n in alike for x in columns[n].tolist() if isinstance(x, int | float | str))
+    for label in islice(dict.fromkeys(labels), _CLASSES):
         one = {name: np.full(len(columns[name]), label) for name in alike}
         yield f" for rows of one class ({label!r} in {', '.join(alike)})", {**columns, **one}
 

@@ -264,6 +264,8 @@ def _omitted(case: Case[Any]) -> None:
         if np.asarray(column).dtype.kind != "f" or name == WEIGHT:
             continue
         more = taken(case.rows, np.r_[np.arange(case.n), 0])
+        if COUNTS in more:
+            more[COUNTS][-1] = 1
         spoilt = {**more, name: _with(more[name], -1, math.nan)}
         if _tried(metric, spoilt) is not None:  # nan has a meaning here
             continue
