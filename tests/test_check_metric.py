@@ -450,6 +450,17 @@ class PositiveClass(SecondClass):
         return self.positive(table).tp / table.total
 
 
+def test_nan_policy_is_advised_only_to_a_metric_that_has_it():
+    for metric, column in ((sm.Mean(), "values"), (sm.MAE(), "y_true")):
+        rows = dict.fromkeys(metric.inputs, [1.0]) | {column: [float("nan")]}
+        with pytest.raises(sm.InvalidBatchError, match="nan_policy='omit' leaves such rows out"):
+            metric.update(**rows)
+    suite = sm.MetricSet({"own": Whole(), "mean": sm.Mean()})
+    for own in (Whole(), suite):
+        with pytest.raises(sm.InvalidBatchError, match=r"in 1 row, first in row 0$"):
+            own.update(values=[float("nan")])
+
+
 def test_rows_with_counts_of_0_and_more_are_no_finding():
     rows = {"y_true": np.arange(40) % 7 / 4, "y_pred": np.arange(40) % 5 / 4}
     check_metric(sm.MAE, {**rows, "counts": np.arange(40) % 4})
