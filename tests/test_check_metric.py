@@ -452,7 +452,7 @@ class PositiveClass(SecondClass):
 
 def test_nan_policy_is_advised_only_to_a_metric_that_has_it():
     for metric, column in ((sm.Mean(), "values"), (sm.MAE(), "y_true")):
-        rows = dict.fromkeys(metric.inputs, [1.0]) | {column: [float("nan")]}
+        rows = {name: [1.0] for name in metric.inputs} | {column: [float("nan")]}
         with pytest.raises(sm.InvalidBatchError, match="nan_policy='omit' leaves such rows out"):
             metric.update(**rows)
     suite = sm.MetricSet({"own": Whole(), "mean": sm.Mean()})
@@ -567,12 +567,39 @@ class Gain(AveragedMetric):
         )
 
 
+class AreaLoss(sm.ROCAUC):
+    """One less the area, with the bounds of the area mirrored.
+
+    Example:
+        >>> AreaLoss().update([0, 1], [0.1, 0.9]).compute()
+        0.0
+    """
+
+    higher_is_better = False
+    value_range = (0.0, 1.0)
+
+    def readout(self, scores, *_):
+        return 1 - super().readout(scores)
+
+    def interval(self, scores, *_):
+        low, high = super().interval(scores)
+        return sm.Interval(1 - high, 1 - low)
+
+
+def test_a_readout_of_its_own_can_read_the_inherited_interval():
+    rows = {"y_true": np.arange(90) % 2, "y_score": np.arange(90) * 7 % 90 / 90}
+    area, loss = sm.ROCAUC(max_bins=8).update(**rows), AreaLoss(max_bins=8).update(**rows)
+    low, high = area.bounds()
+    assert low < high
+    assert loss.bounds() == sm.Interval(1 - high, 1 - low)
+
+
 @pytest.mark.parametrize(
     "metric",
     some(
         [
-            Whole, sm.NDCG(k=2), Gain(average="macro"), Gain(threshold=0.5), sm.ROCAUC, sm.Mean,
-            sm.KendallTau, sm.LogLoss, sm.PairRecall, sm.Silhouette, sm.Quantile(q=0.5),
+            Whole, AreaLoss, sm.NDCG(k=2), Gain(average="macro"), Gain(threshold=0.5), sm.ROCAUC,
+            sm.Mean, sm.KendallTau, sm.LogLoss, sm.PairRecall, sm.Silhouette, sm.Quantile(q=0.5),
         ],
         every=2,
     ),
