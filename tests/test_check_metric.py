@@ -23,7 +23,7 @@ from streammetrics.authoring import (
     Sum,
     check_metric,
 )
-from streammetrics.testing import behaviour
+from streammetrics.testing import behaviour, check_laws
 
 VALUES = {"values": np.array([0.5, 0.25, 0.25, -3.0, 1e9, 1.0] * 5)}
 
@@ -325,6 +325,21 @@ class Unweighted(Whole):
         return (Deaf(),)
 
 
+class DeafSum(Sums):
+    """The sum of values whatever they weigh, and the rows by weight."""
+
+    def update(self, values, *, weight):
+        self.total += ExactSum.of(values)
+        self.rows += ExactSum.of(np.ones(len(values)), weight)
+
+
+class LostSum(Whole):
+    """A sum without weights over the sum of weights."""
+
+    def statistics(self):
+        return (DeafSum(),)
+
+
 class LostWeight(Whole):
     """The mean of an update that keeps the weights to itself."""
 
@@ -386,6 +401,7 @@ BROKEN = [
     (NeverDefined, "value: it is nan on these rows, so no formula was checked: return a number"),
     (NoValue, "value: it is None on these rows, so no formula was checked: return a number"),
     (Unweighted, "weights: a row of weight 2 does not count as two rows"),
+    (LostSum, "weights: a row of weight 2 does not count as two rows"),
     (LostWeight, "weights: a row of weight 2 does not count as two rows"),
     (Remembered, "state: Remembering.largest is not a field, so it is neither merged nor saved"),
     (Scribbled, "update: a statistic writes to values, which is its caller's: copy it"),
@@ -500,6 +516,28 @@ def test_counts_of_the_positive_class_are_there_if_no_row_has_it():
         sm.InvalidBatchError, match=r"no label can be 1 \(pos_label\); pos_label='yes'"
     ):
         Counts().update(["no", "yes"], ["no", "yes"]).compute()
+
+
+def test_laws_of_rows_with_weights_include_their_meaning():
+    rows = {**VALUES, "sample_weight": np.arange(30) % 4 / 2}
+    check_laws(Whole(), rows)
+    check_laws(
+        sm.MetricSet({"mean": Whole()}, columns={"sample_weight": "w"}),
+        {**VALUES, "w": rows["sample_weight"]},
+    )
+    for broken in (Unweighted(), sm.MetricSet({"mean": sm.Mean(), "bad": LostSum()})):
+        with pytest.raises(AssertionError, match="law broken: a row of weight"):
+            check_laws(broken, rows)
+
+
+def test_laws_are_checked_of_sets_with_a_unit_and_of_slices_but_not_of_a_class():
+    rows = {"y_true": np.arange(60) % 2, "y_pred": np.arange(60) % 3 % 2, "user": np.arange(60) % 7}
+    suite = sm.MetricSet({"accuracy": sm.Accuracy()})
+    check_laws(sm.MetricSet({"accuracy": sm.Accuracy()}, unit="user"), rows)
+    check_laws(sm.Slices(suite, by="user"), rows)
+    for wrong, told in ((sm.Accuracy, "the class Accuracy"), (1, "an int")):
+        with pytest.raises(TypeError, match=f"expected a metric or a metric set, not {told}"):
+            check_laws(wrong, rows)
 
 
 def test_all_findings_come_in_one_report():

@@ -23,7 +23,8 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import is_curve
 from streammetrics.core.results.values import plain
 from streammetrics.core.statistic import Statistic
-from streammetrics.testing.behaviour import numbers_in, of_rows, said
+from streammetrics.testing.behaviour import of_rows, said
+from streammetrics.testing.laws import numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
