@@ -667,6 +667,15 @@ def test_a_report_has_the_value_of_the_oracle_and_the_smallest_batch():
         check_metric(Whole, VALUES, oracle=lambda values: 1 / 0)
 
 
+def test_an_oracle_may_need_weights():
+    def mean(values, sample_weight):
+        return float(np.average(values, weights=sample_weight))
+
+    check_metric(Whole, VALUES, oracle=mean)
+    with pytest.raises(AssertionError, match="oracle: the values differ"):
+        check_metric(Whole, VALUES, oracle=lambda values, sample_weight: float(np.mean(values)))
+
+
 def test_moments_are_there_to_be_read():
     class Spread(sm.Metric[float]):
         """Standard deviation."""

@@ -59,7 +59,7 @@ def check_metric(
         rows: Columns by input name, 20 to 1000 rows that are hard for the metric: ties, repeated
             rows, rows that cancel. ``None`` generates rows from the kinds of the columns.
         oracle: A plain function of the columns, by name, that returns the value; a parameter
-            ``sample_weight`` is given weights.
+            ``sample_weight`` is given weights, which are 1 for rows without if it has no default.
         seed: Seed of the random splits and orders.
 
     Raises:

@@ -524,14 +524,17 @@ def _oracle(case: Case[Any], oracle: Callable[..., object]) -> None:
     """Compare with the author's oracle, on all rows, halves and a weighted batch."""
     every = np.arange(case.n)
     batches = [case.rows, taken(case.rows, every[::2]), taken(case.rows, every[: case.n // 2])]
-    if WEIGHT in inspect.signature(oracle).parameters and WEIGHT not in case.rows:
+    weight = inspect.signature(oracle).parameters.get(WEIGHT)
+    needed = weight is not None and weight.default is weight.empty
+    if weight is not None and WEIGHT not in case.rows:
         batches.append({**case.rows, WEIGHT: (every % 4) / 2})
     for batch in batches:
         try:
             value = (
                 case.expected.value if batch is case.rows else computed(fed(case.empty, [batch]))
             )
-            expected = oracle(**batch)
+            ones = {WEIGHT: np.ones(len(next(iter(batch.values()))))} if needed else {}
+            expected = oracle(**ones | batch)
         except Exception as error:
             if batch is case.rows:
                 law = "it cannot be compared"
