@@ -26,8 +26,8 @@ class ExpectedProfit(ContingencyMetric[float]):
 
     def read(self, table: Confusion) -> np.ndarray:
         """Return the profit per row of each group."""
-        hits, alarms = table.tp[:, 1], table.fp[:, 1]
-        profit: np.ndarray = (self.earns * hits - self.costs * alarms) / table.total
+        positive = self.positive(table)
+        profit: np.ndarray = (self.earns * positive.tp - self.costs * positive.fp) / table.total
         return profit
 
 

@@ -23,7 +23,7 @@ from streammetrics.authoring import (
     Sum,
     check_metric,
 )
-from streammetrics.testing import behaviour
+from streammetrics.testing import behaviour, check_laws
 
 VALUES = {"values": np.array([0.5, 0.25, 0.25, -3.0, 1e9, 1.0] * 5)}
 
@@ -325,6 +325,21 @@ class Unweighted(Whole):
         return (Deaf(),)
 
 
+class DeafSum(Sums):
+    """The sum of values whatever they weigh, and the rows by weight."""
+
+    def update(self, values, *, weight):
+        self.total += ExactSum.of(values)
+        self.rows += ExactSum.of(np.ones(len(values)), weight)
+
+
+class LostSum(Whole):
+    """A sum without weights over the sum of weights."""
+
+    def statistics(self):
+        return (DeafSum(),)
+
+
 class LostWeight(Whole):
     """The mean of an update that keeps the weights to itself."""
 
@@ -367,8 +382,26 @@ class Scribbled(Whole):
         return (Scribbling(),)
 
 
+class NeverDefined(Whole):
+    """A mean that is forgotten."""
+
+    def readout(self, sums):
+        super().readout(sums)
+        return float("nan")
+
+
+class NoValue(Whole):
+    """A mean that is not returned."""
+
+    def readout(self, sums):
+        super().readout(sums)
+
+
 BROKEN = [
+    (NeverDefined, "value: it is nan on these rows, so no formula was checked: return a number"),
+    (NoValue, "value: it is None on these rows, so no formula was checked: return a number"),
     (Unweighted, "weights: a row of weight 2 does not count as two rows"),
+    (LostSum, "weights: a row of weight 2 does not count as two rows"),
     (LostWeight, "weights: a row of weight 2 does not count as two rows"),
     (Remembered, "state: Remembering.largest is not a field, so it is neither merged nor saved"),
     (Scribbled, "update: a statistic writes to values, which is its caller's: copy it"),
@@ -407,6 +440,104 @@ def test_what_is_broken_is_found(metric, told, monkeypatch):
     with pytest.raises(AssertionError, match=rf"^{metric.__name__} has \d+ finding") as caught:
         check_metric(metric, VALUES)
     assert told in str(caught.value)
+
+
+class SecondClass(ContingencyMetric[float]):
+    """The share of rows that are right and of the second class.
+
+    Example:
+        >>> SecondClass().update([0, 1], [0, 1]).compute()
+        0.5
+    """
+
+    def read(self, table):
+        return table.tp[:, 1] / table.total
+
+
+class PositiveClass(SecondClass):
+    """The share of rows that are right and of the positive class.
+
+    Example:
+        >>> PositiveClass().update([0, 1], [0, 1]).compute()
+        0.5
+    """
+
+    def read(self, table):
+        return self.positive(table).tp / table.total
+
+
+def test_nan_policy_is_advised_only_to_a_metric_that_has_it():
+    for metric, column in ((sm.Mean(), "values"), (sm.MAE(), "y_true")):
+        rows = {name: [1.0] for name in metric.inputs} | {column: [float("nan")]}
+        with pytest.raises(sm.InvalidBatchError, match="nan_policy='omit' leaves such rows out"):
+            metric.update(**rows)
+    suite = sm.MetricSet({"own": Whole(), "mean": sm.Mean()})
+    for own in (Whole(), suite):
+        with pytest.raises(sm.InvalidBatchError, match=r"in 1 row, first in row 0$"):
+            own.update(values=[float("nan")])
+
+
+def test_rows_with_counts_of_0_and_more_are_no_finding():
+    rows = {"y_true": np.arange(40) % 7 / 4, "y_pred": np.arange(40) % 5 / 4}
+    check_metric(sm.MAE, {**rows, "counts": np.arange(40) % 4})
+
+
+def test_rows_of_one_class_are_tried():
+    for seed in range(3):
+        with pytest.raises(AssertionError, match="SecondClass has 1 finding") as caught:
+            check_metric(SecondClass, seed=seed)
+        told = "value: compute() raises for rows of one class (0 in y_true, y_pred), so nothing"
+        assert told in str(caught.value)
+    check_metric(PositiveClass)
+
+
+def test_counts_of_the_positive_class_are_there_if_no_row_has_it():
+    class Counts(ContingencyMetric[float]):
+        side: str = "tp"
+
+        def read(self, table):
+            return getattr(self.positive(table), self.side)
+
+    found = {"tp": [1, 0, 1], "fp": [1, 0, 1], "fn": [0, 0, 1], "tn": [0, 3, 2]}
+    rows = {"y_true": [1, 0, 2, 0, 2, 1, 2, 0, 1, 2], "y_pred": [1, 1, 0, 2, 2, 1, 1, 0, 0, 2]}
+    rows["group"] = ["a", "a", "b", "b", "b", "c", "c", "c", "c", "c"]
+    for side, expected in found.items():
+        suite = sm.MetricSet({"counts": Counts(side=side)})
+        slices = sm.Slices(suite, by="group").update(rows).compute()
+        assert dict(zip(slices["group"].tolist(), slices["counts"], strict=True)) == dict(
+            zip("abc", expected, strict=True)
+        )
+        for group, value in zip("abc", expected, strict=True):
+            places = [place for place, one in enumerate(rows["group"]) if one == group]
+            alone = {n: [rows[n][place] for place in places] for n in ("y_true", "y_pred")}
+            assert Counts(side=side).update(**alone).compute() == value
+    assert Counts(side="tp", pos_label="yes").update(["yes"], ["yes"]).compute() == 1.0
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"no label can be 1 \(pos_label\); pos_label='yes'"
+    ):
+        Counts().update(["no", "yes"], ["no", "yes"]).compute()
+
+
+def test_laws_of_rows_with_weights_include_their_meaning():
+    rows = {**VALUES, "sample_weight": np.arange(30) % 4 / 2}
+    check_laws(Whole(), rows)
+    check_laws(
+        sm.MetricSet({"mean": Whole()}, columns={"sample_weight": "w"}),
+        {**VALUES, "w": rows["sample_weight"]},
+    )
+    for broken in (Unweighted(), sm.MetricSet({"mean": sm.Mean(), "bad": LostSum()})):
+        with pytest.raises(AssertionError, match="law broken: a row of weight"):
+            check_laws(broken, rows)
+
+
+def test_laws_are_checked_of_sets_with_a_unit_and_of_slices_but_not_of_a_class():
+    rows = {"y_true": np.arange(60) % 2, "y_pred": np.arange(60) % 3 % 2, "user": np.arange(60) % 7}
+    suite = sm.MetricSet({"accuracy": sm.Accuracy()})
+    check_laws(sm.MetricSet({"accuracy": sm.Accuracy()}, unit="user"), rows)
+    check_laws(sm.Slices(suite, by="user"), rows)
+    for wrong, told in ((sm.Accuracy, "the class Accuracy"), (1, "an int")):
+        with pytest.raises(TypeError, match=f"expected a metric or a metric set, not {told}"):
+            check_laws(wrong, rows)
 
 
 def test_all_findings_come_in_one_report():
@@ -474,12 +605,39 @@ class Gain(AveragedMetric):
         )
 
 
+class AreaLoss(sm.ROCAUC):
+    """One less the area, with the bounds of the area mirrored.
+
+    Example:
+        >>> AreaLoss().update([0, 1], [0.1, 0.9]).compute()
+        0.0
+    """
+
+    higher_is_better = False
+    value_range = (0.0, 1.0)
+
+    def readout(self, scores, *_):
+        return 1 - super().readout(scores)
+
+    def interval(self, scores, *_):
+        low, high = super().interval(scores)
+        return sm.Interval(1 - high, 1 - low)
+
+
+def test_a_readout_of_its_own_can_read_the_inherited_interval():
+    rows = {"y_true": np.arange(90) % 2, "y_score": np.arange(90) * 7 % 90 / 90}
+    area, loss = sm.ROCAUC(max_bins=8).update(**rows), AreaLoss(max_bins=8).update(**rows)
+    low, high = area.bounds()
+    assert low < high
+    assert loss.bounds() == sm.Interval(1 - high, 1 - low)
+
+
 @pytest.mark.parametrize(
     "metric",
     some(
         [
-            Whole, sm.NDCG(k=2), Gain(average="macro"), Gain(threshold=0.5), sm.ROCAUC, sm.Mean,
-            sm.KendallTau, sm.LogLoss, sm.PairRecall, sm.Silhouette, sm.Quantile(q=0.5),
+            Whole, AreaLoss, sm.NDCG(k=2), Gain(average="macro"), Gain(threshold=0.5), sm.ROCAUC,
+            sm.Mean, sm.KendallTau, sm.LogLoss, sm.PairRecall, sm.Silhouette, sm.Quantile(q=0.5),
         ],
         every=2,
     ),
@@ -507,6 +665,15 @@ def test_a_report_has_the_value_of_the_oracle_and_the_smallest_batch():
     assert "(smallest batch, 2 rows of 30: values=[" in str(caught.value)
     with pytest.raises(AssertionError, match="oracle: it cannot be compared: ZeroDivisionError"):
         check_metric(Whole, VALUES, oracle=lambda values: 1 / 0)
+
+
+def test_an_oracle_may_need_weights():
+    def mean(values, sample_weight):
+        return float(np.average(values, weights=sample_weight))
+
+    check_metric(Whole, VALUES, oracle=mean)
+    with pytest.raises(AssertionError, match="oracle: the values differ"):
+        check_metric(Whole, VALUES, oracle=lambda values, sample_weight: float(np.mean(values)))
 
 
 def test_moments_are_there_to_be_read():

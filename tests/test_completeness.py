@@ -95,7 +95,7 @@ AUTHORED = {
 }  # fmt: skip
 FAMILIES = {
     "agreement": {"read"},
-    "classification": {"averaged", "classes", "ratio", "read"},
+    "classification": {"averaged", "classes", "positive", "ratio", "read"},
     "scores": {"certain", "read"},
     "ranking": {"n_queries", "n_unjudged", "per_query", "read"},
     "clustering": {"certain", "per_cluster", "per_point", "read", "read_information", "read_pairs"},

@@ -11,6 +11,7 @@ import math
 import operator
 import threading
 import time
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.authoring import (
+    Aggregate,
+    Between,
     ExactSum,
     Extreme,
     Family,
@@ -32,6 +35,7 @@ from streammetrics.authoring import (
     Schema,
     Statistic,
     Sum,
+    ValueHistogram,
     Weight,
     WeightedCount,
     check_metric,
@@ -714,6 +718,31 @@ class SureMedian(LastOfSample):
         return sm.Interval(self.readout(sample), self.readout(sample))
 
 
+class SureQuantile(Aggregate[float]):
+    """A median that calls itself exact whatever `max_bins` is."""
+
+    max_bins: Annotated[int, Between(2, 1 << 20)] = 4
+
+    def statistics(self):
+        return (ValueHistogram(of="values", max_bins=self.max_bins, nan_policy=self.nan_policy),)
+
+    def readout(self, histogram):
+        found = histogram.quantiles(0.5, "linear")
+        return float(found[0].value) if found else math.nan
+
+
+class NarrowQuantile(SureQuantile):
+    """A median whose bounds are the estimate."""
+
+    def is_exact(self, histogram):
+        found = histogram.quantiles(0.5, "linear")
+        return not found or found[0].low == found[0].high
+
+    def interval(self, histogram):
+        value = self.readout(histogram)
+        return sm.Interval(value, value)
+
+
 class SureArea(sm.ROCAUC):
     """An area whose bounds are the estimate."""
 
@@ -963,6 +992,8 @@ PLANTED = [
     (LastOfSample, "value: of_sample gives another value for the rows in another order", ROWS),
     (Steps, "value: of_sample gives another value for the rows in another order", ROWS),
     (SureMedian, "bounds: they do not hold the value of all rows where max_rows is small", ROWS),
+    (SureQuantile, "`exact` says that the value is known: see is_exact()", ROWS),
+    (NarrowQuantile, "bounds: they do not hold the value of all rows where max_bins is", ROWS),
     (SureArea, "bounds: they do not hold the value of all rows where max_bins is small", None),
     (ByBatch, ORDER, ROWS),
     (Centred, ORDER, ROWS),

@@ -473,7 +473,8 @@ def _reset_facts(cls: type[Metric]) -> None:
         each for each in above if all(_found(each, name) in {left[name], None} for name in own)
     )
     for fact in cls._facts:
-        if _found(cls, fact) is _found(parent, fact) and fact not in vars(cls):
+        kept = fact in vars(cls) or _found(cls, fact) is not _found(parent, fact)
+        if not kept and hasattr(base, fact):  # otherwise only the inherited formula uses it
             setattr(cls, fact, _found(base, fact))
 
 

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import math
 import sys
 import warnings
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
-from streammetrics.core.errors import UndefinedMetricWarning, an
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning, an
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import is_curve
 from streammetrics.core.results.values import plain
 from streammetrics.core.statistic import Statistic
-from streammetrics.testing.behaviour import numbers_in, of_rows, said
+from streammetrics.testing.behaviour import of_rows, said
+from streammetrics.testing.laws import numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_metric"]
 
+_CLASSES = 8  # number of classes of which a batch alone is tried
 _ROWS = 24  # number of generated rows if the author passes none
 
 
@@ -55,7 +59,7 @@ def check_metric(
         rows: Columns by input name, 20 to 1000 rows that are hard for the metric: ties, repeated
             rows, rows that cancel. ``None`` generates rows from the kinds of the columns.
         oracle: A plain function of the columns, by name, that returns the value; a parameter
-            ``sample_weight`` is given weights.
+            ``sample_weight`` is given weights, which are 1 for rows without if it has no default.
         seed: Seed of the random splits and orders.
 
     Raises:
@@ -160,20 +164,39 @@ def _of_object(
     if broken:
         return
     columns = made_up(metric) if rows is None else {n: np.asarray(c) for n, c in rows.items()}
-    fed = metric.copy()
     try:
-        fed.feed(columns).to_bytes()
+        metric.copy().feed(columns).to_bytes()
     except Exception as error:
         advice = "pass rows that it takes" if rows is None else "these rows are to be fed"
         yield "rows", f"they are refused, so nothing else was checked ({advice}): {said(error)}"
         return
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            fed.compute()
-    except Exception as error:
-        yield "value", f"compute() raises, so nothing else was checked: {said(error)}"
-        return
+    for of, batch in (("", columns), *_of_one_class(metric, columns)):
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                value = metric.copy().feed(batch).compute()
+        except Exception as error:
+            if of and isinstance(error, StreamMetricsError):
+                continue  # it may need both classes
+            yield "value", f"compute() raises{of}, so nothing else was checked: {said(error)}"
+            return
+        numbers = list(numbers_in(plain(value)))
+        if not of and (value is None or (numbers and all(map(math.isnan, numbers)))):
+            advice = "return a number, or pass rows for which it is defined"
+            yield "value", f"it is {value} on these rows, so no formula was checked: {advice}"
     yield from of_rows(metric, columns, seed, oracle)
+
+
+def _of_one_class(
+    metric: Metric, columns: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows with one class in all columns of labels, for the first few classes."""
+    kinds = {n: k for statistic in metric.statistics() for n, k in statistic.schema.kinds.items()}
+    known = [n for n, k in kinds.items() if k == "label" and columns.get(n, np.zeros(())).ndim == 1]
+    alike = [n for n in known if columns[n].dtype.kind == columns[known[0]].dtype.kind]
+    labels = (x for n in alike for x in columns[n].tolist() if isinstance(x, int | float | str))
+    for label in islice(dict.fromkeys(labels), _CLASSES):
+        one = {name: np.full(len(columns[name]), label) for name in alike}
+        yield f" for rows of one class ({label!r} in {', '.join(alike)})", {**columns, **one}
 
 
 def _of_parameters(metric: Metric) -> Iterator[Finding]:
@@ -217,7 +240,7 @@ def _of_nothing(metric: Metric) -> Iterator[Finding]:
         yield "no rows", f"compute() warns by itself ({odd[0].message}): test for it and return nan"
 
 
-def made_up(metric: Metric) -> dict[str, object]:
+def made_up(metric: Metric) -> dict[str, Any]:
     """Return rows for a metric, generated from the kinds of its columns, with ties and repeats."""
     place = np.arange(_ROWS)
     first: dict[str, Any] = {

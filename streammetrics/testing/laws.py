@@ -24,18 +24,20 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.errors import (
     EstimateWarning,
     IncompatibleMetricsError,
     InvalidBatchError,
     StreamMetricsError,
     UndefinedMetricWarning,
+    an,
 )
 from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Interval, plain
 from streammetrics.testing.states import broken_groups, broken_states
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ _SHORT = {
     "RANKED_ROWS": 32,
 }
 _TUNING = threading.Lock()
+PARTS = (1.0, 2.5, 0.75, 1.5)  # weights of rows
+ROUNDING = 1e-9
 
 
 class BrokenLawError(AssertionError):
@@ -128,16 +132,24 @@ def check_laws(metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: 
 
     Args:
         metric: The metric or metric set; its rows, if any, are ignored.
-        rows: Columns by input name, including ``sample_weight`` if weights are to be checked.
+        rows: Columns by input name. With ``sample_weight``, a row must count as that many rows.
         seed: Seed of the random splits, orders and merge trees.
         trials: How many of each to try.
 
     Raises:
         AssertionError: A law does not hold; the message names it, and the smallest batch found
             for which it does not hold.
+        TypeError: `metric` is a class, or neither a metric nor a metric set.
     """
+    if not isinstance(metric, Metric | MetricSet):
+        kind = (
+            f"the class {metric.__name__}"
+            if isinstance(metric, type)
+            else an(type(metric).__name__)
+        )
+        raise TypeError(f"expected a metric or a metric set, not {kind}")
     case = Case(metric, rows, seed=seed, trials=trials)
-    for law in LAWS:
+    for law in (*LAWS, weights) if _weight_of(metric) in rows else LAWS:
         try:
             law(case)
         except BrokenLawError as broken:
@@ -333,10 +345,11 @@ def readings(case: Case[M]) -> None:
     if bounds is None:
         return
     true(same_value(back.bounds(), bounds), "round trip: the bounds are the same to the bit")
-    pairs = bounds.values() if isinstance(bounds, dict) else [bounds]
-    values = expected.value.values() if isinstance(bounds, dict) else [expected.value]
-    for interval, one in zip(pairs, values, strict=True):
-        true(holds(interval, one), "bounds hold the value", f": {shown(interval)}, {shown(one)}")
+    values = expected.value if isinstance(bounds, dict) else {"": expected.value}
+    for name, interval in (bounds if isinstance(bounds, dict) else {"": bounds}).items():
+        if isinstance(interval, Interval):  # and not a column of a table, as of slices
+            told = f": {shown(interval)}, {shown(values[name])}"
+            true(holds(interval, values[name]), "bounds hold the value", told)
 
 
 def states(case: Case[M]) -> None:
@@ -378,12 +391,41 @@ def refusals(case: Case[M]) -> None:
     if len(rows) > 1:
         first = next(iter(rows))
         uneven = {**rows, first: np.asarray(rows[first])[:-1]}
-        true(_refused(lambda: metric.feed(uneven)), "columns of unequal length raise")
+        true(
+            _refused(lambda: metric.feed(uneven, getattr(metric, "columns", None))),
+            "columns of unequal length raise",
+        )
         case.same(metric, "a refused batch changes nothing")
     other = MetricSet({"metric": empty}) if isinstance(empty, Metric) else MetricSet({})
     refused = _refused(lambda: metric.merge(whole, other))  # type: ignore[arg-type]  # wrong on purpose
     true(refused, "merging another type raises")
     case.same(metric, "a refused merge changes nothing")
+
+
+def weights(case: Case[M]) -> None:
+    """Check that a weight counts as that many rows, and 0 as none."""
+    metric, name = case.empty, _weight_of(case.empty)
+    plainly = {column: np.asarray(c) for column, c in case.rows.items() if column != name}
+    place = np.arange(case.n)
+    times, parts = place % 3, np.array(PARTS)[place % 4]
+    advice = "hand sample_weight to feed(), and weight to ExactSum.of and WeightedCount.of_rows"
+    alike(
+        metric,
+        [{**plainly, name: times.astype(np.float64)}],
+        [{column: np.repeat(c, times, axis=0) for column, c in plainly.items()}],
+        f"a row of weight 2 does not count as two rows, or one of weight 0 as none: {advice}",
+    )
+    alike(
+        metric,
+        [{**plainly, name: parts}],
+        [{**plainly, name: parts / 4}, {**plainly, name: 3 * parts / 4}],
+        "a row of weight 1 does not count as two of 0.25 and 0.75: multiply by the weight",
+    )
+
+
+def _weight_of(metric: Metric | MetricSet) -> str:
+    """Return the name of the column with the weights."""
+    return str((getattr(metric, "columns", None) or {}).get(WEIGHT, WEIGHT))
 
 
 LAWS: tuple[Callable[[Case[Any]], None], ...] = (
@@ -401,6 +443,32 @@ LAWS: tuple[Callable[[Case[Any]], None], ...] = (
 
 
 # ---- what the laws share ----
+
+
+def alike(
+    metric: Metric | MetricSet, batches: Sequence[Rows], others: Sequence[Rows], law: str
+) -> None:
+    """Check that two lists of batches give the same numbers, up to rounding."""
+    try:
+        one, other = (metric.copy(), metric.copy())
+        for batch in batches:
+            one.update(**batch)
+        for batch in others:
+            other.update(**batch)
+        mine, theirs = (list(numbers_in(plain(computed(each)))) for each in (one, other))
+    except Exception:  # the laws check rows without weights, and a metric may reject weights
+        return
+    if len(mine) != len(theirs) or not np.allclose(mine, theirs, rtol=ROUNDING, equal_nan=True):
+        raise BrokenLawError(law, f" ({mine[:3]} and {theirs[:3]})", about="weights")
+
+
+def numbers_in(value: object) -> Iterator[Any]:
+    """Yield the numbers of a nested plain value."""
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(item)
+    elif isinstance(value, int | float):
+        yield value
 
 
 def fed(metric: M, batches: Sequence[Rows]) -> M:

@@ -28,7 +28,7 @@ class HitProfit(ContingencyMetric):
     earns: float = 10.0
 
     def read(self, table):
-        return self.earns * table.tp[:, 1] / table.total
+        return self.earns * self.positive(table).tp / table.total
 
 
 def suite():

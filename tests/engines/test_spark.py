@@ -63,7 +63,7 @@ class Hits(ContingencyMetric):
     worth: float = 1.0
 
     def read(self, table: Confusion) -> np.ndarray:
-        return self.worth * table.tp[:, 1]
+        return self.worth * self.positive(table).tp
 
 
 def suite() -> sm.MetricSet:

@@ -138,7 +138,7 @@ class Schema:
     """The fields of a statistic, its policy for missing values, and its conditions on rows."""
 
     fields: tuple[Field, ...]
-    nan_policy: str = "raise"
+    nan_policy: str = ""  # "raise" or "omit"; empty: missing values raise, and no parameter omits
     unweighted: str = ""  # name of the metrics in errors, if they take no weights
     conditions: tuple[Condition, ...] = ()
 
@@ -164,7 +164,7 @@ class Schema:
     @property
     def plain(self) -> Schema:
         """The schema without checks; equal for schemas that read the same rows."""
-        return Schema(tuple([field.plain for field in self.fields]), self.nan_policy)
+        return Schema(tuple([field.plain for field in self.fields]), self.nan_policy or "raise")
 
     def present(self, columns: Columns) -> Columns:
         """Return the columns in the form the statistic uses."""
@@ -288,7 +288,10 @@ ADVICE = {
 class SharedReading:
     """One reading of the columns of several schemas; it applies the checks of all of them."""
 
-    __slots__ = ("_alone", "_checks", "_conditions", "_fields", "_ignores", "_omits", "_unweighted")
+    __slots__ = (
+        "_alone", "_can_omit", "_checks", "_conditions", "_fields", "_ignores", "_omits",
+        "_unweighted",
+    )  # fmt: skip
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
         plain = schemas[0].plain
@@ -296,6 +299,7 @@ class SharedReading:
         self._alone = schemas[0].fields if len(schemas) == 1 else ()
         self._ignores = any(type(field).ignored is not Field.ignored for field in self._fields)
         self._omits = plain.nan_policy == "omit"
+        self._can_omit = all(schema.nan_policy for schema in schemas)
         self._unweighted = next((s.unweighted for s in schemas if s.unweighted), "")
         fields = dict.fromkeys(
             (place, field) for s in schemas for place, field in enumerate(s.fields)
@@ -378,7 +382,7 @@ class SharedReading:
                 absences.append((batch, (WEIGHT,), np.isnan(weight)))
         for source, names, absent in absences:
             if not self._omits:
-                _refuse_missing(source, names, missing)
+                _refuse_missing(source, names, missing, can_omit=self._can_omit)
             missing = either(missing, absent)
         return taken, weight, missing
 
@@ -395,11 +399,14 @@ class SharedReading:
         )
 
 
-def _refuse_missing(batch: Batch, names: tuple[str, ...], before: Mask | None) -> None:
+def _refuse_missing(
+    batch: Batch, names: tuple[str, ...], before: Mask | None, *, can_omit: bool
+) -> None:
     """Raise if a value is missing in a row that is not already left out."""
     for name in names:
         if batch.has(name) and (mask := _absent(batch.column(name), before)) is not None:
-            hint = Hint("{nan_policy} leaves such rows out", nan_policy="omit")
+            omit = Hint("{nan_policy} leaves such rows out", nan_policy="omit")
+            hint = omit if can_omit else ""
             reject(batch.title(name), "is missing (NaN or null)", mask, advice=hint)
 
 

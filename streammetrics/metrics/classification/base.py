@@ -13,7 +13,7 @@ from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.columns.scores import clear_pair, log_odds
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.metric import GroupValues, Metric, has_nan
 from streammetrics.core.statistic import GroupedStates
 from streammetrics.core.types import FloatSequence, V_co
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Options,
         Places,
     )
+    from streammetrics.metrics.classification.margins import ClassCounts
 
 
 def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
@@ -320,6 +321,20 @@ class ContingencyMetric(Metric[V_co]):
     def _nothing(self, table: Confusion) -> V_co:
         """Return the value without rows."""
         return cast("V_co", math.nan)
+
+    def positive(self, table: Confusion) -> ClassCounts:
+        """Return `tp`, `fp`, `fn` and `tn` of the positive class in each group, (groups,).
+
+        The class is `pos_label`, by default 1; rows of one class may lack it.
+
+        Raises:
+            InvalidBatchError: The labels are text and `pos_label` is a number, or vice versa.
+        """
+        label = self._positive_label
+        if isinstance(table.labels[0], str) != isinstance(label, str):
+            hint = Hint("{pos_label} or another says which is positive", pos_label=table.labels[-1])
+            raise InvalidBatchError(f"no label can be {label!r} (pos_label)", hint=hint)
+        return table.counts_of(label)
 
     def ratio(self, numerator: Numeric, denominator: Numeric) -> Floats:
         """Return the ratio of each pair of sums, or the value of 0/0."""

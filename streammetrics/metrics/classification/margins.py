@@ -99,10 +99,27 @@ class Margins(GroupedClasses):
         tn: Floats = self.total[:, None] - self.actual - self.fp
         return tn
 
+    def counts_of(self, label: ClassLabel) -> ClassCounts:
+        """Return the counts of one class; without rows of it, all are true negatives."""
+        place = self.place_of(label)
+        total = np.asarray(self.total, dtype=np.float64)
+        sides = ((self.tp, 0.0), (self.fp, 0.0), (self.fn, 0.0), (self.tn, total))
+        here = np.asarray(place) >= 0
+        return ClassCounts(*(np.where(here, self.at(side, place), none) for side, none in sides))
+
     def recalls(self) -> tuple[Floats, Bools]:
         """Return the recall of each class, 0 without rows, and which classes have rows."""
         seen = self.actual > 0
         return np.divide(self.tp, self.actual, out=np.zeros(seen.shape), where=seen), seen
+
+
+class ClassCounts(NamedTuple):
+    """The counts of one class against the rest in each group, (groups,)."""
+
+    tp: Floats
+    fp: Floats
+    fn: Floats
+    tn: Floats
 
 
 class Integers(NamedTuple):
