@@ -138,7 +138,6 @@ def check(
 
     Examples:
         streammetrics live check live.toml
-        streammetrics live check live.toml --rows-per-minute 40
         streammetrics live check live.toml --rows-per-minute 40 --slices 50
         streammetrics live check live.toml --reference predictions.parquet
     """

@@ -442,7 +442,7 @@ class Estimated(MetricSet):
         >>> estimated.update(**rows, y_true=labels).compute()
         {'accuracy': 0.725}
         >>> [round(limit, 3) for limit in estimated.confidence()["accuracy"]]
-        [0.683, 0.764]
+        [0.683, 0.763]
         >>> [round(limit, 3) for limit in estimated["labels"].confidence()["accuracy"]]
         [0.659, 0.782]
     """

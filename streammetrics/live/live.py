@@ -413,7 +413,7 @@ class Live(Stateful, Generic[M_co]):
             >>> _ = live.label(id=range(200), time=[20] * 200, y_true=labels)
             >>> found = live.estimated("1min")
             >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
-            (0.725, 0.683, 0.764)
+            (0.725, 0.683, 0.763)
         """
         return self._queries.estimated(length, end=end, level=level)
 
