@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from looking import browser, is_drawn, look
+from PIL import Image
 from serving import Service, until
 
 from streammetrics.cli import main as command
@@ -39,10 +40,14 @@ def main(folder):
                 look(driver, service.url, width=width, dark=dark)
                 until(lambda: is_drawn(driver, 4))
                 scheme = "dark" if dark else "light"
-                whole = driver.execute_script("return document.documentElement.scrollHeight")
-                look(driver, service.url, width=width, height=whole, dark=dark)
+                height = driver.execute_script("return document.documentElement.scrollHeight")
+                look(driver, service.url, width=width, height=height, dark=dark)
                 until(lambda: is_drawn(driver, 4))
-                driver.save_screenshot(str(folder / f"live-{width}-{scheme}.png"))
+                picture = folder / f"live-{width}-{scheme}.png"
+                driver.save_screenshot(str(picture))
+                with Image.open(picture) as whole:
+                    few = whole.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+                few.save(picture, optimize=True)
 
 
 if __name__ == "__main__":
