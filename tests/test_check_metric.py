@@ -667,6 +667,50 @@ def test_a_report_has_the_value_of_the_oracle_and_the_smallest_batch():
         check_metric(Whole, VALUES, oracle=lambda values: 1 / 0)
 
 
+class PlainTuple(Whole):
+    """A mean with bounds that are no Interval."""
+
+    def is_exact(self, sums):
+        return False
+
+    def interval(self, sums):
+        return (0.0, 1.0)
+
+
+class NoSchema(Sums):
+    """A statistic that returns its columns."""
+
+    @property
+    def schema(self):
+        return (Numbers("values"),)
+
+
+class WithoutSchema(Whole):
+    """A mean of a statistic without a schema."""
+
+    def statistics(self):
+        return (NoSchema(),)
+
+
+def test_mistakes_of_types_are_said_in_a_sentence():
+    with pytest.raises(AssertionError, match=r"interval\(\) gives \(0.0, 1.0\): return sm.Inter"):
+        check_metric(PlainTuple, VALUES)
+    with pytest.raises(TypeError, match=r"NoSchema.schema is \(.*: return a Schema, as in Schema"):
+        WithoutSchema()
+    with pytest.raises(TypeError, match=r"Schema\(.*\): expected a tuple of columns"):
+        Schema(Numbers("values"))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(TypeError, match=r"Named.family = 'mean': expected a member of Family"):
+        type("Named", (Whole,), {"family": "mean", "__module__": __name__})
+
+
+def test_rows_are_needed():
+    none = {"values": np.zeros(0)}
+    with pytest.raises(AssertionError, match="rows: there are none, so nothing else was checked"):
+        check_metric(Whole, none)
+    with pytest.raises(ValueError, match="there are no rows to check with: pass 20 to 1000"):
+        check_laws(Whole(), none)
+
+
 def test_an_oracle_may_need_weights():
     def mean(values, sample_weight):
         return float(np.average(values, weights=sample_weight))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_origin
 
 from streammetrics.core.configured import brief
 from streammetrics.core.constraints import Constraint
@@ -36,12 +36,16 @@ def check_class(cls: type) -> None:
 
 
 def check_statistics(metric: object, statistics: T) -> T:
-    """Return what `statistics` of a metric returned; raise `TypeError` if it is no such tuple."""
+    """Return what `statistics` of a metric returned; raise `TypeError` for anything else."""
     kinds = isinstance(statistics, tuple) and [hasattr(type(one), "schema") for one in statistics]
     if not kinds or not all(kinds):
         name = type(metric).__name__
         told = "return a tuple of objects of Statistic classes, as in (MyStatistic(),)"
         raise TypeError(f"{name}.statistics() returned {brief(statistics)}: {told}")
+    for one in cast("tuple[Any, ...]", statistics):
+        if not hasattr(one.schema, "plain"):
+            told = f"{type(one).__name__}.schema is {brief(one.schema)}"
+            raise TypeError(f"{told}: return a Schema, as in Schema((Numbers('values'),))")
     return statistics
 
 
@@ -197,6 +201,9 @@ def _facts(cls: Any) -> Iterator[str]:
     higher = vars(cls).get("higher_is_better")
     if not isinstance(higher, bool | property | None):
         yield f".higher_is_better = {brief(higher)}: expected True, False or None"
+    family = vars(cls).get("family")
+    if type(family) is str:
+        yield f".family = {brief(family)}: expected a member of Family, as in Family.HITS, or None"
     later = vars(cls).get("state_defaults")
     if later is not None:
         known = [*getattr(cls, "fields", ()), *cls._parameters]

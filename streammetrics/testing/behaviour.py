@@ -346,6 +346,8 @@ def _contradictions(case: Case[Any]) -> None:
         low, high = (list(numbers_in(plain(side))) for side in bounds)
     except Exception as error:
         raise BrokenLawError("they cannot be read", f": {said(error)}", about="bounds") from error
+    told = f"interval() gives {shown(bounds)}: return sm.Interval(low, high)"
+    true(isinstance(bounds, Interval), told, about="bounds")
     pairs = list(zip(low, high, strict=False))
     true(not any(a > b for a, b in pairs), "the lower one lies above the upper one", about="bounds")
     law = "they lie apart where `exact` says that the value is known: see is_exact()"

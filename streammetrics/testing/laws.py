@@ -110,6 +110,8 @@ class Case(Generic[M]):
         self.rows: Rows = dict(rows)
         self.seed, self.trials = seed, trials
         self.n = _length(self.rows)
+        if not self.n:
+            raise ValueError("there are no rows to check with: pass 20 to 1000")
         self.empty: M = metric.copy().reset()
         self.whole: M = fed(self.empty, [self.rows])
         self.expected = seen(self.whole)

@@ -142,6 +142,10 @@ class Schema:
     unweighted: str = ""  # name of the metrics in errors, if they take no weights
     conditions: tuple[Condition, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, tuple):
+            raise TypeError(f"Schema({self.fields}): expected a tuple of columns, as in (column,)")
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the columns, in the documented order."""
