@@ -7,7 +7,12 @@ writes the table of metrics and their statistics anew.
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import functools
 import hashlib
+import inspect
+import itertools
 import json
 import re
 import shutil
@@ -20,6 +25,8 @@ import pytest
 from oracles.table import ORACLES, distinct
 from vectors.write import HERE as VECTORS
 from vectors.write import statistics, vectors
+
+import streammetrics as sm
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -48,8 +55,45 @@ KINDS = {
 }  # fmt: skip
 
 
+# The values of parameters that decide which statistics a metric has; of the others each is tried
+# alone by the long test.
+DECIDING = {
+    "average": ["binary", "micro", "macro", "weighted", "samples", "top_label", None],
+    "from_logits": [False, True],
+    "from_raters": [None, False, True],
+    "ignore_index": [None, -1],
+    "multi_class": ["ovr", "ovo"],
+    "multilabel": [False, True],
+    "normalization": ["range", "mean", "std", "l2"],
+    "power": [0.0, 1.0, 1.5, 2.0, 3.0],
+    "spread": [False, True],
+    "threshold": [None, 0.5],
+}
+
+
+def forms(metrics, values, at_once):
+    """Yield these metrics with all combinations of the values, of up to `at_once` parameters."""
+    found = {}
+    for metric in metrics:
+        own = {name: getattr(metric, name) for name in metric._parameters}
+        known = [name for name in values if name in own]
+        for chosen in itertools.combinations(known, min(at_once, len(known))):
+            for each in itertools.product(*(values[name] for name in chosen)):
+                with contextlib.suppress(ValueError, TypeError):  # not a form of this metric
+                    form = type(metric)(**own | dict(zip(chosen, each, strict=True)))
+                    found.setdefault(form._key, form)
+    yield from found.values()
+
+
 def states():
     """Yield the states of the oracle table and the vectors, and the statistics of each."""
+    labels, scores = np.eye(2, dtype=int), np.full((2, 2), 0.5)
+    for metric, rows in (
+        (sm.R2(spread=True), ([1.0, 2.0], [2.5, 0.1])),
+        (sm.CoverageError(spread=False), (labels, scores)),
+    ):
+        metric.update(*rows)
+        yield metric.to_bytes(), statistics(metric)
     for oracle in distinct(ORACLES):
         metric = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 24))
         yield metric.to_bytes(), statistics(metric)
@@ -127,12 +171,20 @@ def test_keys_and_facts_are_those_of_the_page(files):
     assert set().union(*named) == keys | facts
 
 
+@functools.cache
+def every_form():
+    """Return the metrics of the oracle table, and the plainest of each class in all its forms."""
+    metrics = [oracle.metric for oracle in ORACLES]
+    plainest = {type(metric): metric for metric in sorted(metrics, key=lambda m: -len(repr(m)))}
+    return [*forms(metrics, {}, 0), *forms(plainest.values(), DECIDING, len(DECIDING))]
+
+
 def table():
     """Return the rows of the page that tell which statistics a metric has."""
     found, rows = {}, {}
-    for oracle in ORACLES:
-        names = ", ".join(f"`{name}`" for name in statistics(oracle.metric))
-        found.setdefault(type(oracle.metric).__name__, set()).add(names)
+    for metric in every_form():
+        names = ", ".join(f"`{name}`" for name in statistics(metric))
+        found.setdefault(type(metric).__name__, set()).add(names)
     for name in sorted(found):
         rows.setdefault("; ".join(sorted(found[name])), []).append(f"`{name}`")
     return "".join(f"| {', '.join(names)} | {of} |\n" for of, names in rows.items())
@@ -140,6 +192,132 @@ def table():
 
 def test_metrics_have_the_statistics_of_the_page():
     assert table() == ROWS.search(PAGE)[1], "run python tests/test_format.py"
+
+
+@functools.cache
+def rules():
+    """Return the rows of both tables of the page: names, and alternatives or conditions."""
+    section = PAGE.partition("\n## Which metric has which statistics\n")[2]
+    rows = re.findall(r"^\| (`.*`) \| (`.*?) \|$", section, re.MULTILINE)
+    return [(re.findall(r"`(\w+)`", names), text) for names, text in rows]
+
+
+def chosen(metric):
+    """Return the statistics of a metric by the rules of the page."""
+    split, name = rules(), type(metric).__name__
+    (listed,) = [text for names, text in split if name in names]
+    left = [re.findall(r"`(\w+)`", each) for each in listed.split(";")]
+    for names, text in split:
+        if len(left) > 1 and ("=" in text or " not " in text):
+            holds = any(fulfilled(metric, each) for each in text.split(";"))
+            (statistic,), least = set(names), len(names)
+            kept = [each for each in left if (each.count(statistic) >= least) == holds]
+            left = kept or left
+    return left
+
+
+def fulfilled(metric, conditions):
+    """Whether the parameters of a metric fulfil conditions of the page."""
+    found = re.findall(r"`(\w+)=([^`]+)`|`(\w+)` not ([\w.]+)", conditions)
+    assert len(found) == conditions.count(",") + 1
+    for name, value, other, excluded in found:
+        mine = getattr(metric, name or other, chosen)  # `chosen`: it has no such parameter
+        if mine is not chosen and (mine == json.loads(value or excluded)) != bool(name):
+            return False
+    return True
+
+
+def test_rules_of_the_page_choose_the_statistics_of_every_form():
+    for metric in every_form():
+        assert chosen(metric) == [statistics(metric)], metric
+
+
+@pytest.mark.long
+def test_no_other_parameter_decides_which_statistics_there_are():
+    values = {}
+    for oracle in ORACLES:
+        for name, parameter in inspect.signature(type(oracle.metric)).parameters.items():
+            kinds = str(parameter.annotation)
+            told = values.setdefault(name, DECIDING.get(name, [])[:])
+            told += re.findall(r"'(\w+)'", " ".join(re.findall(r"Literal\[[^]]*\]", kinds)))
+            told += [False, True] * (kinds == "bool") + [None] * ("None" in kinds)
+            told[:] = dict.fromkeys(told)
+    for metric in forms([oracle.metric for oracle in ORACLES], values, 1):
+        assert chosen(metric) == [statistics(metric)], metric
+
+
+def test_pairs_are_encoded_as_the_page_says():
+    base = {int(base) for base in re.findall(r"index of x × 2\^(\d+) \+ index of y", PAGE)}
+    assert base == {32}
+    x, y = [1.0, 2.0, 3.0, 3.0], [3.0, 1.0, 2.0, 3.0]
+    arrays = arrays_of(sm.KendallTau().update(x, y).to_bytes())
+    assert arrays["0/pairs"] == (2, 1 << 32, (2 << 32) + 1, (2 << 32) + 2)
+    made = sm.ConcordanceIndex().update(time=x, event=[1, 1, 1, 0], score=y)
+    assert arrays_of(made.to_bytes())["0/events/pairs"] == (2, 1 << 32, (2 << 32) + 1)
+
+
+def arrays_of(blob):
+    """Return the I64 and U8 arrays of a state as tuples of numbers, and as bytes."""
+    size = struct.unpack("<Q", blob[:8])[0]
+    found = {}
+    for name, told in json.loads(blob[8 : 8 + size]).items():
+        if told.get("dtype") in {"I64", "U8"}:
+            start, stop = (8 + size + at for at in told["data_offsets"])
+            part = blob[start:stop]
+            wide = told["dtype"] == "I64"
+            found[name] = struct.unpack(f"<{len(part) // 8}q", part) if wide else part
+    return found
+
+
+def described_by(blob):
+    """Return the text of a description."""
+    size = struct.unpack("<Q", blob[:8])[0]
+    return json.loads(blob[8 : 8 + size])["__metadata__"]["streammetrics"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1e-7, "1e-07"),
+        (1.0, "1.0"),
+        (0.0001, "0.0001"),
+        (1e15, "1000000000000000.0"),
+        (1.5e16, "1.5e+16"),
+        (2.5e-300, "2.5e-300"),
+    ],
+)
+def test_floats_are_written_as_the_page_says(value, text):
+    assert f"`{text}`" in PAGE
+    assert f'"delta":{text}}}' in described_by(sm.HuberLoss(delta=value).to_bytes())
+
+
+def test_facts_of_keys_are_those_of_the_page():
+    day = datetime.date(2024, 5, 17)
+    for key, kind in (("Rome", "text"), (3, "integers"), (True, "true or false"), (day, "dates")):
+        made = sm.Slices({"mean": sm.Mean()}, by=["city"]).update({"values": [1.0], "city": [key]})
+        assert json.loads(described_by(made.to_bytes()))["feeds"] == [[{"by city": kind}, 1, 0]]
+        assert f'`"{kind}"`' in PAGE
+    binned = sm.Slices({"mean": sm.Mean()}, by=[sm.Bins("age", [18.0])])
+    binned.update({"values": [1.0], "age": [3.0]})
+    assert json.loads(described_by(binned.to_bytes()))["feeds"] == [[{}, 1, 0]]
+    units = sm.MetricSet({"mean": sm.Mean()}, unit="it's").update({"values": [1.0], "it's": [3]})
+    facts = json.loads(described_by(units.to_bytes()))["feeds"][0][0]
+    assert facts == {'units "it\'s"': "integers"}
+
+
+def test_facts_of_groups_are_sorted_texts():
+    made = sm.Slices({"f1": sm.F1(average="macro")}, by=["g"])
+    made.update({"y_true": [1], "y_pred": [1], "g": [1]})
+    made.update({"y_true": [True], "y_pred": [True], "g": [2]})
+    facts = json.loads(arrays_of(made.to_bytes())["0/facts"])
+    assert facts == ['{"labels":"booleans"}', '{"labels":"integers"}']
+
+
+def test_a_sample_histogram_is_one_histogram():
+    made = sm.KSDistance().update(sample=[0, 0, 1], values=[1.0, 2.0, 2.0])
+    arrays = arrays_of(made.to_bytes())
+    assert arrays["0/form"][0] == 1
+    assert arrays["0/0/counts"] == (1, 0, 1, 1)  # of each value: reference, current
 
 
 def test_vectors_are_up_to_date():
