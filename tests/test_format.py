@@ -32,9 +32,11 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "format.md").read_text("utf-8")
 COLUMNS = r"^\|(.*?)\|(.*?)\|"
-ROWS = re.compile(
-    r"^\| metrics \| statistics, in order \|\n\| --- \| --- \|\n((?:\|.*\n)*)", re.MULTILINE
-)
+HEADS = (
+    "| metrics | statistics, in order |",
+    "| metrics | parameters of their own |",
+    "| statistics | parameters that must be equal |",
+)  # of the tables that are generated
 CONTAINERS = {"Comparison", "Estimated", "Ledger", "Live", "Slices", "UnitSet"}
 # The arrays that an entry of a kind stands for: pattern, type and dimensions.
 SUM = [("digits", "I64", 2), ("exponent", "I64", 0)]
@@ -57,6 +59,7 @@ KINDS = {
 
 # The values of parameters that decide which statistics a metric has; of the others each is tried
 # alone by the long test.
+SHARED = {"pos_label", "labels", "ignore_index", "nan_policy"}  # how labels and gaps are read
 DECIDING = {
     "average": ["binary", "micro", "macro", "weighted", "samples", "top_label", None],
     "from_logits": [False, True],
@@ -190,14 +193,163 @@ def table():
     return "".join(f"| {', '.join(names)} | {of} |\n" for of, names in rows.items())
 
 
-def test_metrics_have_the_statistics_of_the_page():
-    assert table() == ROWS.search(PAGE)[1], "run python tests/test_format.py"
+def spelt(statistic, names):
+    """Return a statistic with the values of these parameters."""
+    told = ", ".join(f"{name}={json.dumps(getattr(statistic, name))}" for name in names)
+    return f"`{type(statistic).__name__}({told})`" if told else f"`{type(statistic).__name__}`"
+
+
+def own_parameters():
+    """Return the rows that tell the parameters of statistics that metrics do not have."""
+    known = SHARED | {"parameter", "ious", "max_bins", "max_rows", "row", "column", "alike"}
+    plainest = {type(m): m for m in sorted(every_form(), key=lambda m: -len(repr(m)))}
+    rows = {}
+    for cls, metric in sorted(plainest.items(), key=lambda pair: pair[0].__name__):
+        texts = []
+        for each in metric._plan.start.statistics:
+            own = each._parameters.keys() - known - metric._parameters.keys()
+            texts.append(spelt(each, sorted(own)))
+        if "(" in "".join(texts):
+            rows.setdefault(", ".join(texts), []).append(f"`{cls.__name__}`")
+    return "".join(f"| {', '.join(names)} | {text} |\n" for text, names in rows.items())
+
+
+def readings():
+    """Return the rows that tell which statistics share a reading."""
+    found = {}  # by schema without the parameters of labels, statistics by class
+    for metric in every_form():
+        for each in metric._plan.start.statistics:
+            own = {name: getattr(each, name) for name in each._parameters if name not in SHARED}
+            schema = type(each)(**own).schema
+            found.setdefault(schema, {}).setdefault(type(each), []).append(each)
+    add_values(found)
+    groups = []  # classes that share readings, directly or through others
+    for classes in found.values():
+        near = [group for group in groups if group & classes.keys()]
+        groups = [group for group in groups if group not in near]
+        groups.append(set(classes).union(*near))
+    rows = []
+    for group in groups:
+        kept = {schema: each for schema, each in found.items() if group & each.keys()}
+        every = [
+            (schema, s) for schema, each in kept.items() for many in each.values() for s in many
+        ]
+        common = set.intersection(*[set(cls._parameters) - SHARED for cls in group])
+        names = deciding(every, sorted(common), both=True)
+        if names is not None:
+            title = ", ".join(f"`{name}`" for name in sorted(cls.__name__ for cls in group))
+            rows.append(f"| {title} | {', '.join(f'`{name}`' for name in names)} |\n")
+            continue
+        rows += rows_of(kept, every)
+    return "".join(sorted(set(rows)))
+
+
+def add_values(found):
+    """Add statistics with other values of the parameters that have one value in `found`."""
+    for cls, many in list_by_class(found).items():
+        for name in cls._parameters.keys() - SHARED:
+            if len({repr(getattr(each, name)) for each in many}) == 1:  # the oracles have one value
+                for value in (
+                    True,
+                    False,
+                    None,
+                    1,
+                    2,
+                    0.25,
+                    "BIO",
+                    "other",
+                    (7,),
+                    ((0.0,), (1.0,)),
+                ):
+                    with contextlib.suppress(ValueError, TypeError):
+                        own = {n: getattr(many[0], n) for n in cls._parameters if n not in SHARED}
+                        one = cls(**own | {name: value})
+                        found.setdefault(one.schema, {}).setdefault(cls, []).append(one)
+
+
+def rows_of(kept, every):
+    """Return the rows of statistics whose readings depend on more than common parameters."""
+    rows = {}
+    least = {}
+    for cls in {type(each) for _, each in every}:
+        mine = [(schema, s) for schema, s in every if type(s) is cls]
+        least[cls] = deciding(mine, sorted(set(cls._parameters) - SHARED), both=False)
+    for each in kept.values():
+        texts, names = set(), set()
+        for cls, many in each.items():
+            for s in many:
+                shown = [name for name in least[cls] if name != "parameter"]
+                alike = [
+                    t for _, t in every if type(t) is cls and spelt(t, shown) == spelt(s, shown)
+                ]
+                own = {t.schema: t.parameter for t in alike if "parameter" in least[cls]}
+                if len(own) > 1 or s.__dict__.get("loss") == "huber":
+                    names.add("`parameter`")
+                texts.add(spelt(s, shown))
+        rows.setdefault(frozenset(texts), f"| {', '.join(sorted(texts))} | {', '.join(names)} |\n")
+    return [row for texts, row in rows.items() if not any(texts < more for more in rows)]
+
+
+def list_by_class(found):
+    """Return all statistics by class, of those by schema and class."""
+    every = {}
+    for classes in found.values():
+        for cls, many in classes.items():
+            every.setdefault(cls, []).extend(many)
+    return every
+
+
+def deciding(every, names, *, both):
+    """Return the fewest parameters whose values decide the reading; `both`: and the converse."""
+    for size in range(len(names) + 1):
+        for some in itertools.combinations(names, size):
+            pairs = {(schema, tuple(getattr(s, name) for name in some)) for schema, s in every}
+            schemas, values = (len(set(side)) for side in zip(*pairs, strict=True))
+            if len(pairs) == values and (not both or len(pairs) == schemas):
+                return some
+    return None
+
+
+def rows_under(head, text=PAGE):
+    """Return where the rows of a table stand."""
+    pattern = rf"^{re.escape(head)}\n\| --- \| --- \|\n((?:\|.*\n)*)"
+    return re.search(pattern, text, re.MULTILINE).span(1)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "statistics_there", "readings_there"),
+    [
+        ([sm.MSE(), sm.RMSE()], 1, 1),
+        ([sm.MSE(), sm.MAE()], 2, 1),
+        ([sm.WAPE()], 3, 2),
+        ([sm.ROCAUC(), sm.BrierScore()], 2, 2),
+        ([sm.F1(), sm.F1(average="macro"), sm.F1(pos_label=0), sm.F1(zero_division=0)], 1, 1),
+        ([sm.F1(threshold=0.5), sm.Accuracy(threshold=0.4)], 2, 1),
+        ([sm.ROCAUC(), sm.AveragePrecision(max_bins=16)], 2, 1),
+    ],
+)
+def test_sets_share_what_the_page_says(metrics, statistics_there, readings_there):
+    made = sm.MetricSet({str(place): metric for place, metric in enumerate(metrics)})
+    assert len(statistics(made)) == statistics_there
+    assert len(json.loads(described_by(made.to_bytes()))["feeds"]) == readings_there
+
+
+@pytest.mark.parametrize(
+    ("head", "made"),
+    [
+        (HEADS[0], table),
+        (HEADS[1], own_parameters),
+        pytest.param(HEADS[2], readings, marks=pytest.mark.long),
+    ],
+)
+def test_generated_tables_are_up_to_date(head, made):
+    assert made() == PAGE[slice(*rows_under(head))], "run python tests/test_format.py"
 
 
 @functools.cache
 def rules():
     """Return the rows of both tables of the page: names, and alternatives or conditions."""
-    section = PAGE.partition("\n## Which metric has which statistics\n")[2]
+    section = PAGE.partition("\n## Which metric has which statistics\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*`) \| (`.*?) \|$", section, re.MULTILINE)
     return [(re.findall(r"`(\w+)`", names), text) for names, text in rows]
 
@@ -352,5 +504,8 @@ def test_reader_in_javascript():
 
 
 if __name__ == "__main__":
-    start, stop = ROWS.search(PAGE).span(1)
-    (ROOT / "docs" / "format.md").write_text(PAGE[:start] + table() + PAGE[stop:], "utf-8")
+    page = PAGE
+    for head, made in zip(HEADS, (table, own_parameters, readings), strict=True):
+        start, stop = rows_under(head, page)
+        page = page[:start] + made() + page[stop:]
+    (ROOT / "docs" / "format.md").write_text(page, "utf-8")
