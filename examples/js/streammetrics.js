@@ -28,6 +28,7 @@
     if ((await hash(bytes, from)) !== found[1]) throw new Error("the checksum does not match");
     const { __metadata__: about, ...told } = JSON.parse(text);
     const meta = JSON.parse(about.streammetrics);
+    if (meta.feeds) refuseLarge(about.streammetrics);
     if (meta.format !== 1) throw new Error(`format ${meta.format} is newer than this reader`);
     const arrays = new Map();
     let end = 0;
@@ -43,6 +44,16 @@
     if (8 + head + end !== bytes.length) throw new Error("bytes that belong to no array");
     const at = about.streammetrics.lastIndexOf(',"feeds":');
     return { meta, arrays, opening: about.streammetrics.slice(0, at < 0 ? undefined : at) };
+  }
+
+  /** Refuse integers that JSON.parse would round; floats have a point or an exponent. */
+  function refuseLarge(json) {
+    const outsideTexts = json.replace(/"(?:[^"\\]|\\.)*"/g, '""');
+    for (const [number] of outsideTexts.matchAll(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/g)) {
+      if (/^-?\d+$/.test(number) && !Number.isSafeInteger(Number(number))) {
+        throw new Error(`this reader does not read the integer ${number}, which is beyond 2^53; use streammetrics in Python`);
+      }
+    }
   }
 
   async function hash(bytes, from) {
@@ -182,6 +193,7 @@
 
   /** Return the state of the rows of all; they must have the same configuration. */
   function merge(states) {
+    for (const { meta } of states) refuseContainers(meta);
     return states.reduce((one, other) => {
       const configured = (state) => state.opening.replace(/"checksum":"[0-9a-f]{64}"/, "");
       if (configured(one) !== configured(other)) throw new Error("the states have different configurations");
@@ -194,6 +206,11 @@
       }
       return { meta: { ...one.meta, feeds }, arrays, opening: one.opening };
     });
+  }
+
+  /** Refuse states that are not of one metric. */
+  function refuseContainers({ class: name, parameters }) {
+    if (!parameters) throw new Error(`this reader reads and merges single metrics, not a ${name}; use streammetrics in Python`);
   }
 
   function joined([facts, rows, omitted], [more, moreRows, moreOmitted]) {
@@ -254,14 +271,40 @@
   }
 
   function labels(array) {
-    return array.dtype === "U8" ? JSON.parse(utf8.decode(array.values)) : Array.from(array.values);
+    return array.dtype === "U8" ? JSON.parse(decoded(array.values)) : Array.from(array.values);
   }
 
   function putLabels(values) {
     if (typeof values[0] !== "string") return int64(values);
-    const packed = new TextEncoder().encode(JSON.stringify(values));
+    const packed = encoded(`[${values.map(quoted).join(",")}]`);
     return { dtype: "U8", shape: [packed.length], values: packed };
   }
+
+  /** Decode UTF-8 in which lone surrogates have three bytes, as TextDecoder refuses to. */
+  function decoded(bytes) {
+    let text = "";
+    let start = 0;
+    for (let i = 0; i + 2 < bytes.length; i++) {
+      if (bytes[i] === 0xed && bytes[i + 1] >= 0xa0) {
+        text += utf8.decode(bytes.subarray(start, i));
+        text += String.fromCharCode(0xd000 | ((bytes[i + 1] & 0x3f) << 6) | (bytes[i + 2] & 0x3f));
+        start = i + 3;
+      }
+    }
+    return text + utf8.decode(bytes.subarray(start));
+  }
+
+  /** Encode text as UTF-8, lone surrogates in three bytes. */
+  function encoded(text) {
+    return Uint8Array.from(Array.from(text).flatMap((c) => {
+      const code = c.codePointAt(0);
+      if (code < 0xd800 || code > 0xdfff) return Array.from(new TextEncoder().encode(c));
+      return [0xed, 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f)];
+    }));
+  }
+
+  /** Write a JSON text as it is; JSON.stringify would escape lone surrogates. */
+  const quoted = (text) => Array.from(text, (c) => (/^[\ud800-\udfff]$/.test(c) ? c : JSON.stringify(c).slice(1, -1))).join("").replace(/^|$/g, '"');
 
   const byCodePoint = (a, b) => {
     if (typeof a !== "string") return a < b ? -1 : a > b ? 1 : 0;
@@ -429,6 +472,7 @@
 
   /** Return the value of a metric, with the parameters that docs/format.md gives formulas for. */
   function value({ meta, arrays }) {
+    refuseContainers(meta);
     const read = READERS[meta.class];
     if (!read) throw new Error(`this reader has no formula of ${meta.class}`);
     return read(part(arrays, 0), meta.parameters);
@@ -448,13 +492,19 @@
     return means[0];
   }
 
-  function f1(arrays, { average, pos_label: positive, threshold }) {
+  /** Return a value, or `zero_division` in place of an undefined one. */
+  const defined = (value, otherwise) => (Number.isNaN(value) && otherwise !== null ? otherwise : value);
+
+  function f1(arrays, { average, pos_label: positive, threshold, labels: given, multilabel, zero_division: otherwise }) {
+    if (multilabel) throw new Error("this reader has no F1 of several labels a row (multilabel=true)");
+    if (given !== null) throw new Error("this reader has no F1 of given labels (labels)");
     const ratio = (tp, either) => quotient({ integers: [2n * tp.integers[0]], exponent: tp.exponent }, either);
     const none = { integers: [0n], exponent: 0 };
     if (threshold !== null) {
+      if (average !== "binary") throw new Error(`this reader has no average=${average} at a threshold`);
       const all = sums(arrays, "");
       const [, fp, fn, tp] = all.integers;
-      return ratio({ integers: [tp], exponent: all.exponent }, { integers: [2n * tp + fp + fn], exponent: all.exponent });
+      return defined(ratio({ integers: [tp], exponent: all.exponent }, { integers: [2n * tp + fp + fn], exponent: all.exponent }), otherwise);
     }
     const { entries } = table(arrays);
     const every = [...new Set(entries.flatMap(({ row, column }) => [row, column]))].sort(byCodePoint);
@@ -463,15 +513,15 @@
       const [predicted, actual] = [pick(({ column }) => column === label), pick(({ row }) => row === label)];
       return ratio(pick(({ row, column }) => row === label && column === label), plus(predicted, actual));
     };
-    if (average === "binary") return one(positive === null ? 1n : typeof positive === "string" ? positive : BigInt(positive));
+    if (average === "binary") return defined(one(positive === null ? 1n : typeof positive === "string" ? positive : BigInt(positive)), otherwise);
     if (average !== "macro") throw new Error(`this reader has no average=${average}`);
-    return every.reduce((sum, label) => sum + one(label), 0) / every.length;
+    return every.reduce((sum, label) => sum + defined(one(label), otherwise), 0) / every.length;
   }
 
-  function rocAuc(arrays, { max_fpr: most, min_tpr: least }) {
+  function rocAuc(arrays, { max_fpr: most, min_tpr: least, zero_division: otherwise }) {
     const count = Number(arrays.get("form").values[0]);
     if (most !== null || least !== null || count > 1) throw new Error("this reader has whole areas of two classes only");
-    if (!count) return NaN;
+    if (!count) return defined(NaN, otherwise);
     const [histogram] = histograms(arrays, "", count);
     let [below, positives, area] = [0n, 0n, 0n]; // twice the area
     for (const { mass: { integers: [negative, positive] } } of histogram.cells) {
@@ -479,7 +529,7 @@
       below += negative;
       positives += positive;
     }
-    return below && positives ? nearest(area, 2n * below * positives) : NaN;
+    return defined(below && positives ? nearest(area, 2n * below * positives) : NaN, otherwise);
   }
 
   function quantile(arrays, { q, method }) {

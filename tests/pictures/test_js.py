@@ -57,3 +57,25 @@ def test_page_tells_what_does_not_merge():
         WebDriverWait(driver, 20).until(lambda _: message.text)
         assert message.text == "the states have different configurations"
         assert not violations(driver)
+
+
+def test_page_clears_its_table_when_files_do_not_merge():
+    with opened(PAGE) as driver:
+        field = driver.find_element(By.ID, "files")
+        field.send_keys(str(HERE / "mse.state"))
+        wait = WebDriverWait(driver, 20)
+        wait.until(lambda _: len(cells(driver)) == 1)
+        field.send_keys(str(HERE / "Ledger.state"))
+        message = driver.find_element(By.ID, "message")
+        wait.until(lambda _: message.text)
+        assert message.text.startswith("this reader reads and merges single metrics, not a Ledger")
+        assert not cells(driver)
+        assert not driver.find_element(By.TAG_NAME, "table").is_displayed()
+
+
+def test_page_fits_a_phone():
+    with opened(PAGE, width=390, height=700) as driver:
+        paths = [HERE / f"roc-auc-past-{part}.state" for part in (1, 2, 3)]
+        driver.find_element(By.ID, "files").send_keys("\n".join(map(str, paths)))
+        WebDriverWait(driver, 20).until(lambda _: len(cells(driver)) == 4)
+        assert driver.execute_script("return document.documentElement.scrollWidth") == 390
