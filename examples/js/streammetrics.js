@@ -450,7 +450,10 @@
     const whole = mine.map((each, k) => mergedHistogram(each, theirs[k], most));
     whole.forEach((each, k) => putHistogram(arrays, `${k}/`, each));
     const sides = [one, other].map((each, i) => squared(each, [mine, theirs][i], counts[0]));
-    if (sides.some((side) => side.held) && sides.every((side) => side.known) && !whole.some((each) => each.tailed)) {
+    const held = sides.some((side) => side.held);
+    if (sides.some((side) => !side.known) || (held && whole.some((each) => each.tailed))) {
+      arrays.set("squares/unknown", { dtype: "BOOL", shape: [1], values: Uint8Array.of(1) });
+    } else if (held) {
       arrays.set("squares/width", int64([heads[0][0]]));
       sides[0].of.forEach((each, k) => {
         putHistogram(arrays, `squares/${k}/`, mergedHistogram(each, sides[1].of[k], Math.min(most, 4096)));
@@ -462,10 +465,7 @@
   /** Return the histograms of squared weights, which of rows of weight 1 are those of weights. */
   function squared(state, columns, count) {
     if (state.arrays.has("squares/width")) return { held: true, known: true, of: histograms(state.arrays, "squares/", count) };
-    const total = columns[0].cells.reduce((sum, cell) => sum + cell.mass.integers.reduce((a, b) => a + b, 0n), 0n);
-    const rows = BigInt(Math.max(...state.meta.feeds.map((feed) => feed[1])));
-    const known = columns.every((each) => each.counted && !each.tailed) && total <= rows;
-    return { held: false, known, of: columns };
+    return { held: false, known: !state.arrays.has("squares/unknown"), of: columns };
   }
 
   // ---- values ----

@@ -54,3 +54,18 @@ def test_a_row_of_weight_3_is_three_rows_but_for_their_number_and_squares_of_wei
     differ = {name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name)}
     # Powers of losses are sums of squared weights times a loss, and times its square.
     assert all("square" in name or "/powers/" in name for name in differ)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("oracle", thinned(WEIGHTED, columns=False))
+@pytest.mark.parametrize(
+    "weights", [(0.5, 1.5), (0.0, 2.0), (1e-150, 1e150)], ids=["halves", "whole", "far"]
+)
+def test_rows_with_and_without_weights_merge_as_states_and_as_files(oracle, weights):
+    rng = np.random.default_rng(4)
+    rows = dict(oracle.rows(rng, 40))
+    n = len(rows.pop("sample_weight"))
+    plain = oracle.metric.copy().update(**rows)
+    weighted = oracle.metric.copy().update(**rows, sample_weight=rng.choice(weights, n))
+    opened = [sm.from_bytes(each.to_bytes()) for each in (plain, weighted)]
+    assert opened[0].merge(opened[1]).to_bytes() == plain.merge(weighted).to_bytes()

@@ -345,3 +345,22 @@ def test_lines_of_a_report_are_those_of_each_slice_read_alone(monkeypatch):
     for line, alone in zip(found, expected, strict=True):
         assert (line[0], line[-1]) == (alone[0], alone[-1])
         np.testing.assert_array_equal(line[1:-1], alone[1:-1])
+
+
+def test_slices_whose_squared_weights_are_not_known_say_so_in_files():
+    """The weights of one slice are out of reach of squares, of one are 1, of one are others."""
+    rng = np.random.default_rng(0)
+    n = 60
+    city = np.repeat(["far", "one", "few"], n // 3)
+    rows = {"y_true": rng.integers(0, 2, n), "y_score": rng.random(n), "city": city}
+    weight = np.where(city == "far", 1e150, np.where(city == "one", 1.0, rng.random(n)))
+    suite = sm.Slices({"auc": sm.ROCAUC(), "q": sm.AveragePrecision()}, by=["city"])
+    weighted = suite.copy().update(**rows, sample_weight=weight)
+    plain = suite.copy().update(**rows)
+    opened = [sm.from_bytes(each.to_bytes()) for each in (weighted, plain)]
+    assert opened[0].to_bytes() == weighted.to_bytes()
+    for name in ("far", "one", "few"):
+        own = {key: column[city == name] for key, column in rows.items() if key != "city"}
+        alone = sm.ROCAUC().update(**own, sample_weight=weight[city == name])
+        assert weighted[{"city": name}]["auc"].compute() == alone.compute()
+    assert opened[0].merge(opened[1]).to_bytes() == weighted.merge(plain).to_bytes()

@@ -18,7 +18,7 @@ from streammetrics.core.state.arrays import laid_out, nested, take_array, take_s
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -394,17 +394,11 @@ class Weighed(NamedTuple):
     known: bool = True
     whole: bool = True
 
-    def of_ones(self, ones: bool) -> Weighed:
-        """Return the value, which was read, told whether every row weighs one."""
-        known = self.squares is not None or self.known == ones
-        return self if known else self._replace(known=ones)
-
 
 class WeighedHistograms(StateField[Weighed]):
     """As `Histograms`, with the squares of weights; groups are `GroupedHistograms` if they can be.
 
-    They are not known of states that were written without, nor of integers beyond 2**53 and
-    weights beyond 2**±400.
+    They are not known of integers beyond 2**53 and weights beyond 2**±400, which is written.
     """
 
     def __init__(
@@ -461,7 +455,9 @@ class WeighedHistograms(StateField[Weighed]):
         return self.columns.arrays(value.columns) | self.of_squares(value)
 
     def of_squares(self, value: Weighed) -> dict[str, Array]:
-        """Return the arrays of the histograms of squares, none where these are not held."""
+        """Return the arrays of the histograms of squares, none where every row weighs one."""
+        if not value.known:
+            return nested("squares", {"unknown": np.ones(1, np.bool_)})
         arrays = {} if value.squares is None else self._squares.arrays(value.squares)
         return nested("squares", arrays)
 
@@ -474,6 +470,11 @@ class WeighedHistograms(StateField[Weighed]):
         """Return histograms, and those of squares of the `arrays`, which must be in their cells."""
         if not arrays:
             return Weighed(columns)
+        if "unknown" in arrays:
+            shape = take_array(arrays, "unknown", "bool").shape
+            if shape != (1,) or len(arrays) > 1 or not columns:
+                raise StateFormatError("squared weights that are not known are in the state")
+            return Weighed(columns, known=False)
         return self._beside(columns, self._squares.taken(arrays, of))
 
     def _beside(self, columns: ColumnHistograms, squares: ColumnHistograms) -> Weighed:
@@ -490,12 +491,14 @@ class WeighedHistograms(StateField[Weighed]):
         """Return the arrays of the histograms, and of those of squares where these are held."""
         if isinstance(value, GroupedHistograms):
             return value.arrays()
-        there = np.array([each.squares is not None for each in value], np.bool_)
         squares = [each.squares for each in value if each.squares is not None]
+        held: dict[str, Array] = {}
+        if squares:
+            held["there"] = np.array([each.squares is not None for each in value], np.bool_)
+            held |= self._squares.groups_arrays(squares, len(squares))
+        if not all(each.known for each in value):
+            held["unknown"] = np.array([not each.known for each in value], np.bool_)
         columns = self.columns.groups_arrays([each.columns for each in value], size)
-        if not squares:
-            return columns
-        held = {"there": there, **self._squares.groups_arrays(squares, len(squares))}
         return columns | nested("squares", held)
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
@@ -506,15 +509,19 @@ class WeighedHistograms(StateField[Weighed]):
             none = self.no_groups(of, 0)
             found = GroupedHistograms.of_columns(none.max_cells, none.counts.shape[1], columns)
             return tuple(map(Weighed, columns)) if found is None else found
-        there = take_array(held, "there", "bool")
-        if there.shape != (size,) or not there.any():
+        there, unknown = (_marked(held, name, size) for name in ("there", "unknown"))
+        seen = np.array([bool(each) for each in columns], np.bool_)
+        if (unknown & (there | ~seen)).any():
+            raise StateFormatError("squared weights that are not known are in the state")
+        squares: Iterator[Any] = iter(())
+        if there.any():
+            squares = iter(self._squares.groups_taken(held, int(np.count_nonzero(there)), of))
+        elif held:
             raise StateFormatError("the squared weights do not name their groups")
-        del held["there"]
-        squares = iter(self._squares.groups_taken(held, int(np.count_nonzero(there)), of))
         return tuple(
             [
-                self._beside(mine, next(squares)) if has else Weighed(mine)
-                for mine, has in zip(columns, there.tolist(), strict=True)
+                self._beside(mine, next(squares)) if has else Weighed(mine, known=not lost)
+                for mine, has, lost in zip(columns, there.tolist(), unknown.tolist(), strict=True)
             ]
         )
 
@@ -548,6 +555,17 @@ class WeighedHistograms(StateField[Weighed]):
         pairs = zip(squares, _narrow(left), strict=True)
         ones = all(one.is_same(other) for one, other in pairs)
         return Weighed(left, None if ones else squares)
+
+
+def _marked(arrays: dict[str, Array], name: str, size: int) -> NDArray[np.bool_]:
+    """Take the array that marks some groups, which is absent if there are none."""
+    if name not in arrays:
+        return np.zeros(size, np.bool_)
+    marked = take_array(arrays, name, "bool")
+    del arrays[name]
+    if marked.shape != (size,) or not marked.any():
+        raise StateFormatError("the squared weights do not name their groups")
+    return marked
 
 
 def _squared(value: Weighed) -> ColumnHistograms:

@@ -244,12 +244,6 @@ class ScoreHistogram(ScoredStatistic):
         """The negative label, if only positive rows are left."""
         return frozenset([] if any(each.totals()[0] for each in self.histograms) else [NEGATIVE])
 
-    def of_rows(self, n: int) -> None:
-        """Record whether each of the n rows weighs one, for states read without squared weights."""
-        totals = [histogram.totals() for histogram in self.classes()]
-        ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
-        self.counted = self.counted.of_ones(ones)
-
     @property
     def weighed(self) -> Weighed:
         """The histograms, and those of squared weights."""

@@ -129,12 +129,6 @@ class ValueHistogram(Statistic):
         values = np.abs(columns[0] - columns[1]) if self.of == "errors" else nearest(columns[0])
         return values[:, 0] if values.shape[1:] == (1,) else values
 
-    def of_rows(self, n: int) -> None:
-        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
-        totals = (total for histogram in self.histograms for total in histogram.totals())
-        ones = all(isinstance(total, int) and total <= n for total in totals)
-        self.weighed = self.weighed.of_ones(ones)
-
     @property
     def histograms(self) -> tuple[SortedHistogram, ...]:
         """One for each output; none without rows."""
