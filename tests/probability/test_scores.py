@@ -424,3 +424,8 @@ def test_parts_of_the_brier_score_do_not_cancel_at_extreme_base_rates(positives,
     resolution, uncertainty = brier_parts(*zip(*table, strict=True))
     assert found["uncertainty"] == pytest.approx(uncertainty, rel=4e-16, abs=0)
     assert found["resolution"] == pytest.approx(resolution, rel=1e-13, abs=0)
+
+
+def test_rows_of_several_labels_have_no_top_label():
+    with pytest.raises(ValueError, match="a row of several labels has no top label"):
+        sm.CalibrationError(average="top_label", multilabel=True)

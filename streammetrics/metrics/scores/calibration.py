@@ -269,6 +269,19 @@ class CalibrationError(ClassScoreMetric[NoAverage]):
     norm: Literal["l1", "l2", "max"] = "l1"
     strategy: Strategy = "uniform"
 
+    def check_parameters(self) -> None:
+        """Check that rows with several labels have no largest score to judge.
+
+        Raises:
+            ValueError: ``average="top_label"`` with `multilabel`.
+        """
+        super().check_parameters()
+        if self.multilabel and self.average == "top_label":
+            raise ValueError(
+                "CalibrationError(average='top_label', multilabel=True): a row of several labels "
+                "has no top label; average='macro' is the mean over labels"
+            )
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and a check that scores are probabilities."""
         if self.average != "top_label":
