@@ -325,6 +325,7 @@ def _log_mixture(s: float, n: float) -> float:
 # Bets on differences in [-1, 1]: below 1/2, so that the capital stays positive; the smallest ones
 # are for some hundred million rows.
 _BETS = 0.49 * 2.0 ** (-np.arange(28) / 2)
+_LEAST = -700.0  # the exponential of less would be a subnormal number
 
 
 def anytime_difference(only: int, other: int, n: int, alpha: float) -> tuple[float, float, float]:
@@ -344,7 +345,8 @@ def anytime_difference(only: int, other: int, n: int, alpha: float) -> tuple[flo
         """Return the logarithm of the average capital."""
         gains = np.log1p(sign * _BETS[:, None] * (np.array([1.0, 0.0, -1.0]) - m)) @ counts
         most = float(gains.max())
-        return most + math.log(float(np.exp(gains - most).mean()))
+        gains = np.maximum(gains - most, _LEAST)  # whose exponential is no subnormal number
+        return most + math.log(float(np.exp(gains).mean()))
 
     mean, allowed = (only - other) / n, math.log(2 / alpha)
     low = _edge(lambda m: capital(m, 1) > allowed, mean, -1.0)

@@ -487,7 +487,7 @@ class CurveFamily(PairedTest):
             together = float(np.dot(copies, one_adds * other_adds) / both) if both else 0.0
             exact = [_square(each, bool(positive)) for each in (a, b)]
             spread = sum(exact) - 2 * together * math.sqrt(exact[0] * exact[1])
-            if sample.complete:  # the same, without rounding of a correlation near 1
+            if sample.complete and count:  # the same, without rounding of a correlation near 1
                 spread = float(np.dot(copies, (one_adds - other_adds) ** 2) / count)
             # Each class has its own mean, except for an area over recall.
             least = 1 if self.metric.family == Family.ROC_AREA else 0
@@ -522,7 +522,8 @@ def _square(adds: CurveInfluence, positive: bool) -> float:
     """Return the mean squared influence of the rows of a class."""
     rows = adds.p if positive else adds.n
     squares = (adds.of_positive if positive else adds.of_negative) ** 2
-    return float(np.dot(rows, squares) / rows.sum())
+    total = rows.sum()
+    return float(np.dot(rows, squares) / total) if total else math.nan
 
 
 PERMUTATIONS = 9_999
@@ -635,7 +636,9 @@ def of_units(
     found = estimated(difference, float(adds.error), level, f"{adds.of}, t", adds.df)
     if math.isnan(found.low) or not found.low < found.high:
         return found
-    p = sign_flips(adds.adds + adds.share * difference)
+    # Values that move in steps change by more or less than their parts: these have to sum to the
+    # difference, of which the signs are a test.
+    p = sign_flips(gaps + adds.share * (difference - gaps.sum()))
     return found._replace(p=p, test=f"{adds.of}, sign flips")
 
 

@@ -166,7 +166,7 @@ class BinnedDistance(SampleDistance):
     _formula = ("readout", "certain", "terms", "total")
 
     bins: Annotated[int, Between(2, 1000)] | Literal["categories"] = 10
-    edges: Any = None
+    edges: tuple[float, ...] | None = None
     pseudo_count: Annotated[float, AtLeast(0)] = 0.0
 
     def check_parameters(self) -> None:

@@ -38,3 +38,13 @@ def test_labels_of_one_side_only():
     assert matrix.classes == [1, 2, 3]
     words = sm.ConfusionMatrix(labels=["b", "a"]).update(["a", "b", "a"], ["a", "a", "a"])
     assert words.compute().tolist() == [[0, 1], [0, 2]]
+
+
+@pytest.mark.parametrize("heavy", [1e290, 5e307, 1e308])
+def test_a_weight_near_the_largest_beside_empty_cells(heavy):
+    rows = [1, 0, 0], [0.7, 0.2, 0.9]
+    weight = [heavy, 1.0, 1.0]
+    for metric in (sm.Accuracy(threshold=0.5), sm.F1(threshold=0.5)):
+        assert metric.update(*rows, sample_weight=weight).compute() == 1.0
+    kappa = sm.CohenKappa(threshold=0.5).update(*rows, sample_weight=weight).compute()
+    assert kappa == pytest.approx(2 / 3)  # 2 (tp tn - fp fn) / (...) with tp far above all others

@@ -174,3 +174,11 @@ def test_bounds_hold_every_arrangement_of_rows_within_their_cells(cls):
                 assert low - 1e-12 <= value <= high + 1e-12, (edges, cells, there)
             rough += not metric.exact
     assert rough > 20
+
+
+def test_edges_of_any_type_are_one_configuration():
+    for metric in (sm.PopulationStability, sm.JensenShannon):
+        one, *others = (metric(edges=each) for each in ([1, 2], (1.0, 2.0), np.array([1, 2])))
+        assert all(other == one for other in others)
+    costs = ((0, 1), (5, 0)), np.array([[0.0, 1.0], [5.0, 0.0]])
+    assert len({sm.BestThreshold(for_=each)._key for each in costs}) == 1

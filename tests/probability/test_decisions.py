@@ -84,7 +84,7 @@ def test_thresholds_of_logits_are_probabilities():
         ({"for_": "f2"}, "expected a matrix of costs or one of 'f1'"),
         ({"for_": ((1, 0), (5, 0))}, "fp >= tn and fn >= tp"),
         ({"for_": ((0, 1, 1), (5, 0, 1))}, "fp >= tn and fn >= tp"),
-        ({"for_": 3}, "fp >= tn and fn >= tp"),
+        ({"for_": 3}, "expected a string or a tuple of tuples of numbers"),
     ],
 )
 def test_what_no_threshold_is_best_for_is_refused(parameters, message):

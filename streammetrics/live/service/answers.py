@@ -191,7 +191,8 @@ class WindowAnswers:
                 if cost > BYTES and rows and not whole:
                     break
                 row = WindowRow.of(queries, found, only)
-            known[found.span] = found.parts, row._replace(coverage=_number(found.coverage))
+            coverage = _number(found.coverage) if only is None else None  # known of all rows alone
+            known[found.span] = found.parts, row._replace(coverage=coverage)
             rows.append(known[found.span][1])
         self._known, complete = known, len(rows) == len(spans)
         while rows and not rows[-1].n_rows:

@@ -330,10 +330,12 @@ def _exponent(amount: ExactSum) -> int:
     """Return the exponent of the power of two by which sums must be divided to fit in floats."""
     total, unit = amount.sum().integers()
     over: int = max(0, total.bit_length() + unit - ROOM)
-    if over and np.asarray(amount.to_float(-over)).min() < _SMALLEST:
-        raise StreamMetricsError(
-            "the weights lie more than 2**2000 apart; give the smallest ones the weight 0"
-        )
+    if over:
+        divided, there = (np.asarray(amount.to_float(by)) for by in (-over, 0))
+        if (divided[there > 0] < _SMALLEST).any():
+            raise StreamMetricsError(
+                "the weights lie more than 2**2000 apart; give the smallest ones the weight 0"
+            )
     return over
 
 

@@ -573,7 +573,7 @@ class BestThreshold(ScoreMetric[BestPoint | Any]):
 
     _nan_reason = "the scores are all equal"
 
-    for_: Any = "f1"
+    for_: str | tuple[tuple[float, ...], ...] = "f1"
     beta: Annotated[float, AtLeast(0)] = 1.0
 
     def check_parameters(self) -> None:
