@@ -141,6 +141,10 @@ def split() -> list[tuple[str, Any, list[dict[str, Any]]]]:
     scores = {"y_true": [0, 1, 1, 0, 1], "y_score": [0.25, 0.5, 0.75, 0.5, 0.125]}
     others = {"y_true": [1, 0, 0], "y_score": [0.75, 0.875, 0.0]}
     weights = {"sample_weight": [0.5, 2.0, 1.0]}
+    classes = {
+        "y_true": [0, 1, 2],
+        "y_score": [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.75, 0.0, 0.25]],
+    }
     errors = {"y_true": [1.5, -2.0, 1e300], "y_pred": [1.0, 0.1, 1e300]}
     far = {"y_true": [1e-200, 3.0], "y_pred": [2e-200, 0.7]}
     values, rest = [1e16, 1.0, 0.1, 0.1], [-1e16, 3.5, 0.1]
@@ -151,6 +155,8 @@ def split() -> list[tuple[str, Any, list[dict[str, Any]]]]:
         ("f1-threshold", sm.F1(threshold=0.5), [scores, {**others, **weights}]),
         ("roc-auc", sm.ROCAUC(), [scores, others]),
         ("roc-auc-weighted", sm.ROCAUC(), [scores, {**others, **weights}]),
+        ("roc-auc-far", sm.ROCAUC(), [scores, {**others, "sample_weight": [1e150, 1.0, 0.5]}]),
+        ("roc-auc-micro", sm.ROCAUC(average="micro"), [classes, {**classes, **weights}]),
         ("roc-auc-long", sm.ROCAUC(), [long(0), long(1)]),
         ("roc-auc-past", sm.ROCAUC(max_bins=4), [scores, others, spread(9)]),
         ("mse", sm.MSE(), [errors, far]),
