@@ -131,4 +131,4 @@ def test_nan_is_refused_as_no_number():
 
 def test_what_may_be_any_plain_value_is_told_in_words():
     with pytest.raises(ValueError, match="expected numbers, text, booleans or None, or sequences"):
-        sm.BestThreshold(for_=sm.F1())
+        sm.DaviesBouldin(centroids=sm.F1())
