@@ -139,8 +139,8 @@ class Statistic(Configured, ABC):
             twin.__dict__[name] = field.at(values[name], group)
         return twin
 
-    def of_rows(self, n: int) -> None:
-        """Set how many rows a restored state holds."""
+    def check_rows(self, n: int) -> None:
+        """Raise `StateFormatError` if a restored state cannot be that of `n` rows."""
 
     @property
     def own_state(self) -> bool:
@@ -459,16 +459,11 @@ class GroupedStates:
                 return None
         return twin
 
-    def of_rows(self, rows: Sequence[int]) -> Self:
-        """Tell restored states how many rows each of them holds."""
-        if type(self.of).of_rows is Statistic.of_rows:
-            return self
-        changed, states = False, []
-        for before, n in zip(self.each(), rows, strict=True):
-            states.append(after := before.fork())
-            after.of_rows(n)
-            changed |= any(after.__dict__[n] is not before.__dict__[n] for n in self._fields)
-        return type(self).of_states(self.of, states) if changed else self
+    def check_rows(self, rows: Sequence[int]) -> None:
+        """Check that each restored state can be that of so many rows."""
+        if type(self.of).check_rows is not Statistic.check_rows:
+            for state, n in zip(self.each(), rows, strict=True):
+                state.check_rows(n)
 
     @property
     def nbytes(self) -> int:

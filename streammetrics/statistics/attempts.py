@@ -462,7 +462,7 @@ class AttemptCounts(Statistic):
             Hint("give each attempt at a unit an id of its own"),
         )
 
-    def of_rows(self, n: int) -> None:
+    def check_rows(self, n: int) -> None:
         """Check that there are no more attempts than rows."""
         if self.held.rows > n:
             raise StateFormatError(f"{self.held.rows} attempts are not those of {n} rows")

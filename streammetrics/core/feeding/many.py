@@ -291,13 +291,11 @@ class StateTable:
         table = cls(plan, kinds, counts, groups)
         if len(plan.schemas) > 1 and not all(plan.agree(table.infos(k)) for k in range(size)):
             raise StateFormatError("metrics that read the same columns saw different rows")
-        return cls(plan, kinds, counts, table._of_rows())
-
-    def _of_rows(self) -> tuple[GroupedStates, ...]:
-        rows, unit = self.counts.exact().integers()
+        rows, unit = counts.exact().integers()
         every = (np.asarray(rows, object) << unit)[:, :, 0].T.tolist()
-        pairs = zip(self.groups, self.plan.sources, strict=True)
-        return tuple([groups.of_rows(every[source]) for groups, source in pairs])
+        for states, source in zip(groups, plan.sources, strict=True):
+            states.check_rows(every[source])
+        return table
 
 
 def _counted(counts: list[int], shape: tuple[int, ...]) -> WeightedCount:

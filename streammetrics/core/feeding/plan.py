@@ -508,14 +508,9 @@ def filled(plan: Plan, told: object, arrays: Arrays) -> State:
         raise StateFormatError("metrics that read the same columns saw different rows")
     if parts:
         raise StateFormatError("there are arrays that belong to no statistic")
-    return _of_rows(plan, State(infos, statistics))
-
-
-def _of_rows(plan: Plan, state: State) -> State:
-    """Tell the statistics of a restored state how many rows they hold; return the state."""
-    for statistic, source in zip(state.statistics, plan.sources, strict=True):
-        statistic.of_rows(state.infos[source].n_rows)
-    return plan.counted(state)
+    for one, source in zip(statistics, plan.sources, strict=True):
+        one.check_rows(infos[source].n_rows)
+    return plan.counted(State(infos, statistics))
 
 
 def _row_info(told: object) -> RowInfo:

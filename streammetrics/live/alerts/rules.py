@@ -158,7 +158,7 @@ class _MetricThreshold(_Threshold):
         return self.compare(end, reading_of(windows[0], self.metric))
 
     def _of_slices(self, end: int, slices: Any) -> Moment:
-        """Compare the limits of each slice with the threshold; the worst one is told."""
+        """Compare the limits of each slice with the threshold, and report the worst slice."""
         clear = self.threshold if self.clear is None else self.clear
         below = self.side == "below"
         every, n = limits_by_slice(

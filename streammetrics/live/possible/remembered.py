@@ -92,7 +92,7 @@ class Remembered(Statistic):
     def n_rows(self) -> int:
         """The number of rows in the statistic."""
 
-    def of_rows(self, n: int) -> None:
+    def check_rows(self, n: int) -> None:
         """Raise if a deserialized state does not have n rows."""
         if self.n_rows != n:
             raise StateFormatError(f"{self.n_rows} rows of {self.of} are remembered, and not {n}")

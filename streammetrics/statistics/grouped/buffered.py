@@ -171,7 +171,9 @@ class BufferedStates:
     @classmethod
     def restored(cls, of: Statistic, arrays: Arrays, rows: Sequence[int]) -> Self:
         """Return the states of `arrays`, of so many rows each, or raise `StateFormatError`."""
-        return cls(_Held(GroupedStates.restored(of, arrays, len(rows)).of_rows(rows)))
+        states = GroupedStates.restored(of, arrays, len(rows))
+        states.check_rows(rows)
+        return cls(_Held(states))
 
     def updated(self, by: GroupCodes, columns: Sequence[ReadColumn], weight: Floats | None) -> Self:
         """Return the states after rows, each of its group."""

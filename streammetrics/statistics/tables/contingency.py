@@ -198,7 +198,7 @@ class LabelPairs(ContingencyTable):
         schema = super().schema
         return replace(schema, unweighted=UNWEIGHTED)
 
-    def of_rows(self, n: int) -> None:
+    def check_rows(self, n: int) -> None:
         """Check that the counts are those of n rows."""
         if int(self.counts.sum()) != n:
             raise StateFormatError(f"the counts of labelings are not those of {n} rows")
