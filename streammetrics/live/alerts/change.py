@@ -184,17 +184,16 @@ class Change(Rule):
 
         The limit of a pane is multiplied by the number of slices seen until then.
         """
-        places: dict[str, int] = {}  # of the first pane
+        titles: dict[str, None] = {}  # in order of appearance
         seen: list[int] = []
-        for place, pane in enumerate(trials):
-            for title in pane:
-                places.setdefault(title, place)
-            seen.append(max(len(places), 1))
+        for pane in trials:
+            titles.update(dict.fromkeys(pane))
+            seen.append(max(len(titles), 1))
+        limits = [limit * n for n in seen]
         old = {} if known is None or not known.counts_as(seen) else known.every
         every = {}
-        for title in places:
+        for title in titles:
             table = np.array([pane.get(title, (0.0, 0.0)) for pane in trials], np.float64)
-            limits = [limit * n for n in seen]
             every[title] = self.follow(ends, table, limits, ways, old.get(title))
         return EverySlice(ends, trials, seen, every)
 
