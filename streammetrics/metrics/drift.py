@@ -14,6 +14,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Above, AtLeast, Between, Bins, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
+from streammetrics.core.types import FloatSequence
 from streammetrics.metrics.families import APART
 from streammetrics.metrics.scores.base import ROUNDING, corners, outward, staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS
@@ -166,7 +167,7 @@ class BinnedDistance(SampleDistance):
     _formula = ("readout", "certain", "terms", "total")
 
     bins: Annotated[int, Between(2, 1000)] | Literal["categories"] = 10
-    edges: tuple[float, ...] | None = None
+    edges: FloatSequence | None = None
     pseudo_count: Annotated[float, AtLeast(0)] = 0.0
 
     def check_parameters(self) -> None:
