@@ -639,7 +639,7 @@ def test_a_readout_of_its_own_can_read_the_inherited_interval():
             Whole, AreaLoss, sm.NDCG(k=2), Gain(average="macro"), Gain(threshold=0.5), sm.ROCAUC,
             sm.Mean, sm.KendallTau, sm.LogLoss, sm.PairRecall, sm.Silhouette, sm.Quantile(q=0.5),
         ],
-        every=2,
+        every=4,
     ),
     ids=lambda metric: getattr(metric, "__name__", type(metric).__name__),
 )  # fmt: skip

@@ -56,11 +56,7 @@ W = RNG.integers(0, 4, N) / 2
 TEXTS = ["to be or not", "to", "be", "or not to be that is"] * 8
 
 
-LONG = {LongTexts: pytest.mark.long}  # MeanWords with another row, of a million texts
-COMPLETE = [pytest.param(each, marks=LONG.get(each, ())) for each in own_metrics.ALL]
-
-
-@pytest.mark.parametrize("metric", COMPLETE, ids=lambda metric: metric.__name__)
+@pytest.mark.parametrize("metric", some(own_metrics.ALL), ids=lambda metric: metric.__name__)
 def test_own_metrics_are_complete(metric, monkeypatch):
     # Long batches are checked with metrics of the package: texts and samples take longer.
     monkeypatch.setattr(tuning, "BATCH_ROWS", 1 << 16)

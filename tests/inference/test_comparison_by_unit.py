@@ -297,6 +297,7 @@ STEPS = {
 }
 
 
+@pytest.mark.long
 def test_equal_models_seldom_differ_in_values_that_move_in_steps():
     """Leaving units out moves such values by more or less than their parts of the difference.
 

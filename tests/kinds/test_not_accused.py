@@ -10,7 +10,7 @@ from kinds.rows import FIRST, named
 from streammetrics.testing import check_metric
 
 
-@pytest.mark.parametrize("oracle", some(FIRST, every=80), ids=named)
+@pytest.mark.parametrize("oracle", some(FIRST, every=160), ids=named)
 def test_no_metric_of_the_package_is_accused(oracle):
     rows = oracle.rows(np.random.default_rng(99), min(oracle.n, 40))
     value = oracle.metric.copy().update(**rows).compute()

@@ -368,6 +368,7 @@ def test_what_is_judged_is_the_time_of_which_there_are_rows(monkeypatch):
         assert START < found[1].since.timestamp() < START + 600
 
 
+@pytest.mark.long
 def test_an_alert_outlives_the_minutes_in_which_it_fired():
     tiers = [("1min", "3h"), ("1h", "15d")]
     running = sm.Live(sm.MetricSet({"share": sm.Accuracy()}), tiers=tiers)

@@ -135,6 +135,7 @@ def test_alerts_by_slice_are_those_of_any_order():
     assert running.alerts(rules) == alerts
 
 
+@pytest.mark.long
 def test_false_alarms_of_limits_stay_below_half_of_what_level_leaves():
     panes, level = 400, 0.90
     right = np.random.default_rng(5).random((panes, SLICES, 40)) < 0.9
@@ -148,6 +149,7 @@ def test_false_alarms_of_limits_stay_below_half_of_what_level_leaves():
     assert fired["apart"] > 2 * fired["together"] > 0
 
 
+@pytest.mark.long
 def test_false_alarms_of_changes_are_at_most_as_many_as_are_allowed():
     runs, panes = 150, 48  # of five minutes, so that "1 a day" is 1 in 288
     rng = np.random.default_rng(6)

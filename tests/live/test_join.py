@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from live.events import START, fresh, joined, live
-from thinning import drawn
+from thinning import drawn, some
 
 import streammetrics as sm
 from streammetrics.live.ingest import EventColumns
@@ -381,7 +381,7 @@ def judged(made, labels):
     return [] if best is None else [(at, best[2], score)], told
 
 
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", some([19, 1]))
 @pytest.mark.parametrize("name", SETS)
 def test_several_predictions_and_labels_of_an_id_give_one_state_in_any_order(name, every):
     made, labels = SETS[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from live.events import START
 
@@ -64,7 +64,6 @@ def by_hand(events):
     return rows
 
 
-@settings(max_examples=40)
 @given(
     st.lists(st.one_of(predictions, labels), max_size=30),
     st.randoms(use_true_random=False),

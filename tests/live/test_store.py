@@ -18,6 +18,7 @@ import pytest
 from benchmarks import replay_live
 from live.events import START, joined, live
 from live.worker import send, start, told
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.live import journal as journal_module
@@ -385,7 +386,7 @@ def test_a_damaged_file_is_noticed_before_an_event_is_said_to_be_in_it(path, nam
 
 
 @pytest.mark.parametrize("durable", [False, True])
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", some([2, 1, 3]))
 def test_without_its_log_closing_saves_all(path, often, workers, durable):
     services = [joined(store=path, durable=durable) for _ in range(workers)]
     for number in range(60):

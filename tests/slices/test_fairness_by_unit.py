@@ -66,6 +66,7 @@ def test_p_by_unit_is_that_of_a_jackknife_of_the_difference():
         assert hashes["p"][place] == pytest.approx(2 * stats.t.sf(t, len(kinds) - 1), rel=1e-9)
 
 
+@pytest.mark.long
 def test_users_that_are_in_one_slice_alone_are_not_taken_for_as_many_rows():
     """By rows equal groups of users look different; by users they do in one of twenty cases."""
     found = {None: 0, "user": 0}
