@@ -32,6 +32,7 @@ def held(monkeypatch):
 
     monkeypatch.setattr(sm.Below, "compare", slow)
     monkeypatch.setattr(watching, "PATIENCE", 0.05)
+    monkeypatch.setattr(watching, "FIRST", 0.05)
     yield go_on
     go_on.set()
 
@@ -75,6 +76,22 @@ def test_a_scrape_does_not_wait_for_rules_that_take_long(held):
         until = time.monotonic() + 30
         while firing(client) != ["1.0"]:
             assert time.monotonic() < until
+
+
+def test_a_stored_state_is_judged_before_requests_are_answered(monkeypatch, tmp_path):
+    stored(tmp_path / "live.db").close()
+    compare = sm.Below.compare
+
+    def slow(*args):
+        time.sleep(0.01)  # 50 windows and more take longer than a request waits
+        return compare(*args)
+
+    monkeypatch.setattr(sm.Below, "compare", slow)
+    monkeypatch.setattr(watching, "PATIENCE", 0.0)
+    again = application(sm.Live(sm.Mean(), store=tmp_path / "live.db"), rules=[RULE], owned=True)
+    with TestClient(again, base_url="http://localhost") as client:
+        (alert,) = client.get("/api/alerts").json()["alerts"]
+        assert (alert["state"], alert["value"]) == ("firing", 0.25)
 
 
 def test_what_was_judged_is_known_while_it_is_judged_again(held):

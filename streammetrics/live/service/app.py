@@ -472,17 +472,18 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Write pending events when the service ends.
+        """Evaluate the rules before requests are answered, and write pending events at the end.
 
         Raises:
             StreamMetricsError: Events cannot be written, or the store's file is gone, so that they
                 are lost.
         """
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._scraper, partial(self._at_present, self._watching.start))
         self._deliverer.start()
         if self._replicas is not None:
             self._replicas.start()
         yield
-        loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end)
 
     def _end(self) -> None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 0.5  # seconds that a request for alerts waits for new ones
+FIRST = 10.0  # seconds that the start waits for alerts if the store has none to show until then
 
 T = TypeVar("T")
 
@@ -121,6 +122,12 @@ class Watching:
         self.unjudged = Alerts(alert_of(rule, (), rule.reach) for rule in self._rules)
         self._saved = "{}"
         self._judged: Latest[Alerts | None] = Latest(self._judge, None, "rules")
+
+    def start(self) -> None:
+        """Evaluate the rules, and wait longer if there is no last evaluation to show."""
+        if self._rules:
+            with suppress(Exception):  # the next request evaluates again, and is told
+                self._judged.get(PATIENCE if self._restored() else FIRST)
 
     def alerts(self) -> Alerts:
         """Return the alerts of the current or the last evaluation; none before the first."""
