@@ -364,7 +364,9 @@ def _numbers(window: object) -> dict[str, float]:
     """Return the columns of a window; a single metric has ``value``, ``low`` and ``high``."""
     alone = not isinstance(window, MetricSet)
     found: dict[str, float] = {}
-    for name, (value, low, high) in numbers_of(window).items():
+    for name, (value, low, high, why) in numbers_of(window).items():
+        if why:
+            warn_caller(f"{name} has no value in a window: {why}", UndefinedMetricWarning)
         prefix = "" if alone else f"{name}_"
         found |= {name: value, f"{prefix}low": low, f"{prefix}high": high}
     return found

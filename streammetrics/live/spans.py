@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.metric import read_together
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.events import duration, shown_duration, shown_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from streammetrics.live.events import Tier
+    from streammetrics.slices.slices import Slices
 
 
 ALONE = "value"  # the name of a metric that is not in a set
+
+T = TypeVar("T")
 
 
 def metrics_of(suite: object) -> dict[str, Any]:
@@ -177,17 +183,56 @@ def _continued(tiers: Sequence[Tier], tier: Tier, found: list[Span]) -> tuple[in
     return last, found
 
 
-def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
-    """Return the numeric values of a window's metrics, each with its certain bounds.
+def attempt(read: Callable[[], T]) -> tuple[T | None, str]:
+    """Return what is read from a metric, and "", or ``None`` and why it cannot be read.
 
-    A single metric is named ``value``.
+    One metric that cannot be read leaves all others, and their alerts, as they are.
     """
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-        values, bounds = window.compute(), window.bounds()
-    if not isinstance(window, MetricSet):
-        values, bounds = {ALONE: values}, {ALONE: bounds}
-    return {
-        name: (float(value), float(bounds[name][0]), float(bounds[name][1]))
-        for name, value in values.items()
-        if isinstance(value, int | float | np.number)
-    }
+    try:
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+            return read(), ""
+    except (StreamMetricsError, ArithmeticError, ValueError) as error:  # of own metrics too
+        return None, str(error) or type(error).__name__
+
+
+class Number(NamedTuple):
+    """A value with its certain bounds; NaN with the reason if it cannot be read."""
+
+    value: float
+    low: float
+    high: float
+    why: str = ""
+
+
+def number_of(metric: Any) -> Number | None:
+    """Return the value of a metric; ``None`` if it is not a number."""
+    read, why = attempt(lambda: (metric.compute(), metric.bounds()))
+    if read is None:
+        return Number(math.nan, math.nan, math.nan, why)
+    value, bounds = read
+    if not isinstance(value, int | float | np.number):
+        return None
+    return Number(float(value), float(bounds.low), float(bounds.high))
+
+
+def numbers_of(window: object) -> dict[str, Number]:
+    """Return the numeric values of a window's metrics; a single metric is named ``value``."""
+    with read_together():
+        every = {name: number_of(metric) for name, metric in metrics_of(window).items()}
+    return {name: number for name, number in every.items() if number is not None}
+
+
+def confidence_of(metric: Any) -> Any:
+    """Return the 95 % confidence interval of a metric; ``None`` if it has none."""
+    return attempt(lambda: metric.confidence(0.95))[0]
+
+
+def slice_columns(slices: Slices) -> dict[str, list[Any]]:
+    """Return the table of slices as columns; metrics that cannot be read have NaN."""
+    state = slices._accumulator.flush()
+    columns = slices._read(state, None, anytime=False, only=()).to_dict()
+    blank = [math.nan] * len(columns["n_rows"])
+    for name in slices:
+        read, _ = attempt(partial(slices._read, state, None, anytime=False, only=(name,)))
+        columns |= {name: blank} if read is None else read.to_dict()
+    return columns

@@ -30,7 +30,7 @@ from streammetrics.ledger.ledger import Ledger
 from streammetrics.live.events import duration, shown_duration, shown_time
 from streammetrics.live.live import Live
 from streammetrics.live.panes import TOLD
-from streammetrics.live.spans import numbers_of
+from streammetrics.live.spans import Number, numbers_of
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
 from streammetrics.show.formats import DETAIL, DUEL, Grid, as_json, grids, plain
@@ -250,7 +250,7 @@ class Window:
     """The window that ends now: its values, their possible range, and its label coverage."""
 
     n_rows: int
-    values: Mapping[str, tuple[float, float, float]]
+    values: Mapping[str, Number]
     possible: Mapping[str, Interval | None]
     coverage: Coverage
 
@@ -318,7 +318,7 @@ class Timeline:
                         "high": high,
                         "possible": each.possible[name],
                     }
-                    for name, (value, low, high) in each.values.items()
+                    for name, (value, low, high, _) in each.values.items()
                 },
                 "coverage": each.coverage._asdict(),
             }

@@ -25,7 +25,7 @@ from streammetrics.live.events import duration, shown_duration
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import coverage_of, same
 from streammetrics.live.pipeline import merged
-from streammetrics.live.spans import ALONE, Span
+from streammetrics.live.spans import ALONE, Span, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -203,14 +203,14 @@ def reading_of(metric: Any, name: str) -> Reading:
     """Return the reading of a metric in a window.
 
     Raises:
-        ValueError: The metric's value is not a number.
+        TypeError: The metric's value is not a number.
     """
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         value = metric.compute()
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
         told = f"{name} is not a number but {an(type(value).__name__)}: watch one of its parts"
-        raise ValueError(told)  # noqa: TRY004 - the user's metric name is wrong
+        raise TypeError(told)
     return Reading(float(value), float(low), float(high), int(metric.n_rows))
 
 
@@ -651,7 +651,8 @@ class View:
             asked = np.flatnonzero(due & ~empty)
             each = zip(*[mine.read(reads, asked) for mine in windows], strict=True)
             for end, read in zip(ends[asked].tolist(), each, strict=True):
-                found[end] = rule.judge(end, read)
+                moment, why = attempt(partial(rule.judge, end, read))
+                found[end] = moment or Moment(end, "no data", told=f"it cannot be read: {why}")
         lines = tuple(mine.line for run in runs for mine in run.windows)
         self.seen = LastLook(lines, found)
         return [found[end] for end in sorted(found)]

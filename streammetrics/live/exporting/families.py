@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.live.pipeline import Refused
-from streammetrics.live.spans import ALONE, metrics_of, numbers_of
+from streammetrics.live.spans import (
+    ALONE,
+    confidence_of,
+    metrics_of,
+    numbers_of,
+    slice_columns,
+)
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
@@ -31,6 +35,7 @@ HELP = {
     "value": "A metric of the window.",
     "value_low": "The exact value of the metric is certainly not below.",
     "value_high": "The exact value of the metric is certainly not above.",
+    "unreadable": "1 if a metric cannot be read and its value is NaN; /api/now has the reason.",
     "confidence_low": "The 95 % confidence interval of the metric begins here.",
     "confidence_high": "The 95 % confidence interval of the metric ends here.",
     "possible_low": "With all labels, the metric is certainly not below.",
@@ -89,7 +94,7 @@ def families(queries: Queries, window: str, more: Exported = NOTHING) -> Familie
     state = queries.window(window)
     found = _of_window(state, window)
     if more.confidence:
-        every = {name: _sure(metric) for name, metric in metrics_of(state).items()}
+        every = {name: confidence_of(metric) for name, metric in metrics_of(state).items()}
         found |= _of_intervals("confidence", every, window)
     if more.possible:
         may_be = queries.possible(window, target_range=more.target_range)
@@ -108,22 +113,13 @@ def families(queries: Queries, window: str, more: Exported = NOTHING) -> Familie
 
 
 def _of_window(state: object, window: str) -> Families:
-    found: Families = {"value": [], "value_low": [], "value_high": []}
-    for name, sides in numbers_of(state).items():
+    found: Families = {"value": [], "value_low": [], "value_high": [], "unreadable": []}
+    for name, (*sides, why) in numbers_of(state).items():
         labels = {"metric": name, "window": window}
-        for family, value in zip(found.values(), sides, strict=True):
+        for family, value in zip(found.values(), (*sides, float(bool(why))), strict=True):
             family.append(Sample(labels, value))
     rows = float(state.n_rows)  # type: ignore[attr-defined]  # a metric or a set
     return found | {"rows": [Sample({"window": window}, rows)]}
-
-
-def _sure(metric: Any) -> Any:
-    """Return the confidence interval of a metric; None if it has none."""
-    try:
-        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-            return metric.confidence(0.95)
-    except NoConfidenceError:  # or weights are unsuitable
-        return None
 
 
 def _of_intervals(title: str, every: Mapping[str, Any], window: str) -> Families:
@@ -145,8 +141,7 @@ def _of_slices(queries: Queries, window: str, most: int) -> Families:
         return found
     for spec in filter(None, queries.suite.by):
         by = [title_of(column) for column in spec]
-        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-            columns = queries.window(window, by=by).compute().to_dict()
+        columns = slice_columns(queries.window(window, by=by))
         rows = columns.pop("n_rows")
         keys = [_key(parts) for parts in zip(*[columns.pop(name) for name in by], strict=True)]
         places = sorted(range(len(rows)), key=lambda place: (-rows[place], keys[place]))

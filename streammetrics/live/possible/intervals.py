@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.possible.rules import rule_of
-from streammetrics.live.spans import ALONE, metrics_of
+from streammetrics.live.spans import ALONE, attempt, metrics_of
 
 if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
@@ -34,12 +34,9 @@ def _interval(
 ) -> Interval | None:
     """Return the interval of one metric; `known` is the metric of the labelled rows."""
     if not rows.n_left + rows.n_waiting:
-        return known.bounds()
+        return attempt(known.bounds)[0]
     rule = rule_of(metric, getattr(suite, "columns", {}))
     held = None if rule is None else rows.of(rule.asks)
     if rule is None or held is None:
         return None
-    try:
-        return rule.interval(known, held, target_range)
-    except (InvalidBatchError, IncompatibleMetricsError):  # labels of another type
-        return None
+    return attempt(partial(rule.interval, known, held, target_range))[0]  # or labels do not fit

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import (
-    NoConfidenceError,
     StreamMetricsError,
     UndefinedMetricWarning,
 )
@@ -24,7 +23,16 @@ from streammetrics.live.events import (
 )
 from streammetrics.live.panes import same, size_of
 from streammetrics.live.pipeline import merged
-from streammetrics.live.spans import ALONE, bounds_of, metrics_of, spans_of
+from streammetrics.live.spans import (
+    ALONE,
+    Number,
+    bounds_of,
+    confidence_of,
+    metrics_of,
+    number_of,
+    slice_columns,
+    spans_of,
+)
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
@@ -364,8 +372,7 @@ def slices(queries: Queries, view: PageView) -> Document:
     found = []
     for spec in filter(None, queries.suite.by):
         by = [title_of(part) for part in spec]
-        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-            columns = queries.window(window, by=by).compute().to_dict()
+        columns = slice_columns(queries.window(window, by=by))
         wanted = {n: c for n, c in columns.items() if n in by or _is_plain(c)}
         rows = [[_cell(cell) for cell in row] for row in zip(*wanted.values(), strict=True)]
         found.append({"by": by, "header": list(wanted), "rows": rows[:_SLICES]})
@@ -386,22 +393,16 @@ def shown_key(key: object) -> str | None:
 
 
 def measured(metric: Metric[Any]) -> dict[str, object]:
-    """Return a numeric value, its certain bounds, and its confidence limits."""
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-        value, bounds = metric.compute(), metric.bounds()
-        if not isinstance(value, int | float | np.number):
-            return {"value": None, "low": None, "high": None, "sure_low": None, "sure_high": None}
-        try:
-            sure = metric.confidence(LEVEL)
-            limits = _number(sure.low), _number(sure.high)
-        except NoConfidenceError:  # metrics without confidence limits, or with unsuitable weights
-            limits = None, None
+    """Return a numeric value, its bounds and confidence limits, or why it cannot be read."""
+    found = number_of(metric) or Number(math.nan, math.nan, math.nan)
+    limits = confidence_of(metric)
     return {
-        "value": _number(value),
-        "low": _number(bounds.low),
-        "high": _number(bounds.high),
-        "sure_low": limits[0],
-        "sure_high": limits[1],
+        "value": _number(found.value),
+        "low": _number(found.low),
+        "high": _number(found.high),
+        "sure_low": _number(limits and limits.low),
+        "sure_high": _number(limits and limits.high),
+        "why": found.why or None,
     }
 
 

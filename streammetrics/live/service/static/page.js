@@ -252,7 +252,7 @@ function showCards() {
   for (const [name, found] of Object.entries(current.metrics)) {
     const card = cardOf(name);
     put(card.querySelector(".value"), shown(found.value));
-    const told = [];
+    const told = found.why ? [["not read", found.why]] : [];
     if (found.sure_low !== null) told.push(["95 % confidence", between(found.sure_low, found.sure_high)]);
     if (found.low !== found.high) told.push(["certainly in", between(found.low, found.high)]);
     if (found.possible && found.possible[0] !== found.possible[1]) {
