@@ -316,6 +316,20 @@ def test_events_have_no_parameter_but_kind():
     assert refused.json()["error"] == "/events has no parameter 'bar': it reads kind"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("POST", "/events?kind=observe&kind=label", "kind"),
+        ("GET", "/api/now?window=5min&window=1h", "window"),
+        ("GET", "/api/series?every=5min&window=5min&every=5min", "every"),
+    ],
+)
+def test_a_parameter_that_comes_twice_is_refused(method, path, name):
+    refused = client().request(method, path)
+    told = f"{path.partition('?')[0]} has the parameter {name!r} 2 times: give it once"
+    assert (refused.status_code, refused.json()["error"]) == (422, told)
+
+
 def test_a_series_is_that_of_python():
     live = state(tiers=[("1min", "1h")])
     rows = {"label": np.arange(200) % 2, "y_score": np.arange(200) % 7 / 7}

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
-from streammetrics.core.columns.batch import meant
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, needs, warn_caller
 from streammetrics.core.registry import VERSION
 from streammetrics.live.events import KINDS, instant, shown_time
 from streammetrics.live.exporting.families import families
 from streammetrics.live.exporting.prometheus import exposition
 from streammetrics.live.service import answers
-from streammetrics.live.service.bodies import KEY, LONGEST_KEY, Intake, RefusalError
+from streammetrics.live.service.bodies import KEY, LONGEST_KEY, Intake, RefusalError, misread
 from streammetrics.live.service.delivery import Deliverer, Delivery
 from streammetrics.live.service.http import Cache, GoneError, Guard
 from streammetrics.live.service.monitoring import Requests, Scrape, UnreadError, Watching
@@ -632,10 +631,8 @@ class Service:
 
         path = f"/api/{key[0]}"
         known = _READS[path][1:]
-        for name in request.query_params:
-            if name not in known:
-                reads = f"it reads {', '.join(known) or 'none'}{meant(name, known)}"
-                return JSONResponse({"error": f"{path} has no parameter {name!r}: {reads}"}, 422)
+        if wrong := misread(request, path, known):
+            return RefusalError(422, wrong).answer
         try:
             body = await (cache or self._cache).get(key, make, partial(_gone, request))
         except GoneError:

@@ -595,6 +595,18 @@ class RefusalError(Exception):
         self.answer = JSONResponse(told, status, headers if some else None)
 
 
+def misread(request: Request, path: str, known: Sequence[str]) -> str:
+    """Return what is wrong with the names of a query's parameters, otherwise ""."""
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if name not in known:
+            reads = f"it reads {', '.join(known) or 'none'}{meant(name, known)}"
+            return f"{path} has no parameter {name!r}: {reads}"
+        if given.count(name) > 1:
+            return f"{path} has the parameter {name!r} {given.count(name)} times: give it once"
+    return ""
+
+
 class Intake:
     """Takes requests with events, one after the other, in its own thread."""
 
@@ -638,10 +650,8 @@ class Intake:
         encoding = _encoding(request)
         if encoding not in {"identity", *_PACKED}:
             raise RefusalError(415, f"no content-encoding {encoding!r}: send gzip, or none")
-        for name in request.query_params:
-            if name != "kind":
-                told = f"/events has no parameter {name!r}: it reads kind{meant(name, ['kind'])}"
-                raise RefusalError(422, told)
+        if wrong := misread(request, "/events", ["kind"]):
+            raise RefusalError(422, wrong)
         key = request.headers.get(KEY, "")
         if len(key) > LONGEST_KEY:
             why = f"{KEY} has {len(key)} characters; the limit is {LONGEST_KEY}"
