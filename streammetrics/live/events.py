@@ -52,6 +52,8 @@ _UNITS = {
     "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "sec": SECOND, "min": 60 * SECOND,
     "h": 3600 * SECOND, "d": DAY, "w": 7 * DAY,
 }  # fmt: skip
+_LONGEST = 200 * 365 * DAY
+_SHOWN = 60  # characters of a duration
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDS = (  # end-of-day forms: pattern, its replacement, and the offset to add
@@ -65,21 +67,25 @@ def duration(value: str | timedelta, name: str) -> int:
     """Return a positive duration in nanoseconds.
 
     Raises:
-        ValueError: The value is not a positive duration; the message shows valid forms.
+        ValueError: The value is not a positive duration, or longer than 200 years; the message
+            shows valid forms.
     """
-    nanoseconds = 0
+    nanoseconds, is_long = 0, isinstance(value, str) and len(value) > _SHOWN
     if isinstance(value, timedelta):
         nanoseconds = _of_timedelta(value)
-    elif isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+    elif isinstance(value, str) and not is_long and (found := _DURATION.fullmatch(value)):
         number, unit = found.groups()
         if unit in _UNITS:
             whole, _, part = number.partition(".")
             scaled = int(whole + part) * _UNITS[unit]
             nanoseconds, rest = divmod(scaled, 10 ** len(part))
             nanoseconds = 0 if rest else nanoseconds
+    shown = f"{str(value)[:_SHOWN]!r}..." if is_long else repr(value)
+    if nanoseconds > _LONGEST or is_long:
+        raise ValueError(f"{name}={shown} is too long: the longest duration is {_LONGEST // DAY}d")
     if nanoseconds <= 0:
         raise ValueError(
-            f'{name}={value!r} is not a duration: write "90s", "5min", "1h", "7d", or a timedelta'
+            f'{name}={shown} is not a duration: write "90s", "5min", "1h", "7d", or a timedelta'
         )
     return nanoseconds
 

@@ -208,3 +208,16 @@ def test_the_ends_of_days_are_the_beginnings_of_the_next(text, seconds):
 def test_other_times_beyond_their_day_are_refused_by_row_and_value(text):
     with pytest.raises(sm.InvalidBatchError, match=f"first in row 1 .'{text}'"):
         instants(["2016-12-31T00:00Z", text])
+
+
+@pytest.mark.parametrize("value", ["9" * 5000 + "h", "73001d", timedelta(days=80_000), "1" * 70])
+def test_a_duration_that_is_too_long_is_refused_in_a_short_sentence(value):
+    with pytest.raises(
+        ValueError, match="window=.* is too long: the longest duration is 73000d"
+    ) as found:
+        duration(value, "window")
+    assert len(str(found.value)) < 150
+
+
+def test_the_longest_duration_is_read():
+    assert duration("73000d", "window") == duration(timedelta(days=73_000), "window")
