@@ -117,6 +117,32 @@ def test_intervals_are_those_of_all_labelings(seed):
         agrees(found[name], [one[name] for one in every], name)
 
 
+@pytest.mark.parametrize(
+    "seed", [3, 67, *[pytest.param(n, marks=pytest.mark.long) for n in range(100, 400)]]
+)
+def test_calibration_errors_are_those_of_all_labelings_to_the_last_bit(seed):
+    """Seed 67: the sum of scores of a bin lies between two counts by less than its rounding."""
+    dice = np.random.default_rng(seed)
+    known, missing = int(dice.integers(0, 7)), int(dice.integers(1, 7))
+    ways = (
+        dice.random,
+        lambda n: dice.integers(1, 20, n) / 20,
+        lambda n: np.round(dice.random(n), 2),
+        lambda n: dice.integers(1, 10, n) / 10,
+    )
+    scores = ways[seed % 4](known + missing)
+    labels = dice.integers(0, 2, known).tolist()
+    metrics = {name: SUITE[name] for name in ("ece", "rmsce", "mce")}
+    found = served(sm.MetricSet(metrics), scores.tolist(), labels).possible(**WINDOW)
+    every = [
+        sm.MetricSet(metrics).update(y_true=[*labels, *rest], y_score=scores).compute()
+        for rest in itertools.product([0, 1], repeat=missing)
+    ]
+    for name, interval in found.items():
+        each = [one[name] for one in every]
+        assert interval == (min(each), max(each)), name
+
+
 @pytest.mark.parametrize("two", [("no", "yes"), (7, 3), (0, 1), (1, 0)])
 @pytest.mark.parametrize("seed", range(2))
 def test_labels_may_be_any_two(two, seed):

@@ -40,8 +40,8 @@ def interval(known: CalibrationError[Any], held: ScoreCells, _: object) -> Inter
     """Return the error with the smallest and the largest possible gap of each bin.
 
     Every norm is monotone in the gap of each bin, and bins share no rows. A gap is largest if all
-    or none of the bin's unlabelled rows are positive, and smallest at the count nearest to the sum
-    of scores.
+    or none of the bin's unlabelled rows are positive, and smallest at one of the two counts beside
+    the sum of scores. Gaps are compared as they are read, because that sum is rounded.
     """
     both = None if two_classes(known) is None else with_unlabelled(known, held)
     if both is None:
@@ -54,13 +54,13 @@ def interval(known: CalibrationError[Any], held: ScoreCells, _: object) -> Inter
     rows = np.bincount(bins, unknown, size)
     sums = bin_sums(stairs, size, strategy)
     wanted = floats(sums.scores - sums.positives)  # positives that would close the gap
-    widest = np.where(np.abs(wanted) >= np.abs(wanted - rows), 0, rows)
-    values = []
-    for counts in (np.clip(np.rint(wanted), 0, rows), widest):
+    beside = [np.clip(side(wanted), 0, rows) for side in (np.floor, np.ceil)]
+    gaps = []
+    for counts in (*beside, np.zeros(size), rows):
         more = ExactSum.counts(counts.astype(np.int64))
-        gap = np.abs(floats(sums.positives + more - sums.scores))
-        values.append(known._of_gaps(gap, floats(sums.rows)))
-    return Interval(*values)
+        gaps.append(np.abs(floats(sums.positives + more - sums.scores)))
+    least, most = np.minimum(*gaps[:2]), np.maximum(*gaps[2:])
+    return Interval(*[known._of_gaps(gap, floats(sums.rows)) for gap in (least, most)])
 
 
 def _certain(
