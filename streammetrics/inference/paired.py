@@ -321,7 +321,8 @@ def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | Non
     if amount != squares:  # rows have weights
         return None
     truth, one, other = cells.T
-    if metric.family in {Family.HITS, Family.MISSES} and metric.normalize:  # type: ignore[attr-defined]  # exists in these families
+    is_share = metric.config.get("normalize") is not False
+    if metric.family in {Family.HITS, Family.MISSES} and is_share:
         of = np.ones(len(cells), np.bool_)
         right = metric.family == Family.HITS
         hits = (one == truth) == right, (other == truth) == right

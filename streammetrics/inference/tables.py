@@ -348,6 +348,12 @@ def share_of(
     return share(metric, asked, rows, of_squares, 1.0 if parts is None else parts[2])
 
 
+def check_is_share(metric: Metric) -> None:
+    """Raise if a metric sums rows; one without the parameter `normalize` is a share of them."""
+    if metric.config.get("normalize") is False:
+        raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
+
+
 @rule_of(Family.HITS, Family.MISSES, anytime=True)
 def of_accuracy(
     metric: Accuracy | ZeroOneLoss,
@@ -355,8 +361,7 @@ def of_accuracy(
     table: ContingencyTable | ThresholdTable,
 ) -> ConfidenceInterval:
     """The share of rows predicted right, or wrong."""
-    if not metric.normalize:
-        raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
+    check_is_share(metric)
     interval = share_of(metric, asked, *tables_of(metric, asked, table))
     assert interval is not None  # always a share in this family
     low, high = interval
@@ -368,8 +373,7 @@ def of_top_k(
     metric: TopKAccuracy, asked: ConfidenceRequest, counts: TopKHits
 ) -> ConfidenceInterval:
     """The share of rows whose class is among the first k."""
-    if not metric.normalize:
-        raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
+    check_is_share(metric)
     hits, total = counts.hits.fraction(), counts.total.fraction()
     of_hits, of_all = counts.hits.squared(), counts.total.squared()
     if of_hits is None or of_all is None:
@@ -595,8 +599,7 @@ def _of_labels(metric: AveragedMetric[Any], cells: Ints) -> tuple[Floats, Floats
 def of_rows(metric: Any, asked: ConfidenceRequest, table: RowTables) -> ConfidenceInterval:
     """The share of correct rows, and means over rows."""
     if metric.family == Family.SUBSETS:
-        if not metric.normalize:
-            raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
+        check_is_share(metric)
         rows = RowCounts.of(table, joined=False)
         _check_rows(metric, asked, float(rows.total[0]), rows.counted)
         right = float(rows.amount @ metric._of_rows(rows)[0])

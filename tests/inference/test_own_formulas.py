@@ -130,6 +130,30 @@ def test_facts_are_declared_again_beside_a_formula():
     assert (Same.higher_is_better, Same.value_range, Same.family) == (False, (0, 1), Family.MISSES)
 
 
+@pytest.mark.parametrize(
+    ("family", "side", "known"),
+    [(Family.HITS, "hits", sm.Accuracy), (Family.MISSES, "misses", sm.ZeroOneLoss)],
+)
+def test_a_share_of_rows_needs_no_parameter_normalize(family, side, known):
+    class Own(ContingencyMetric):
+        value_range = (0.0, 1.0)
+
+        def read(self, table):
+            return self.ratio(getattr(table, side), table.total)
+
+    Own.family = family
+    truth, one, other = [1] * 60 + [0] * 40, [1] * 50 + [0] * 50, [1] * 70 + [0] * 30
+    own, same = Own().update(truth, one), known().update(truth, one)
+    assert own.confidence() == same.confidence()
+    assert own.confidence(anytime=True) == same.confidence(anytime=True)
+    rows = {"y_true": truth, "one": one, "other": other}
+    found = [
+        sm.Comparison({"share": metric}, ["one", "other"]).update(rows).compute()["share"]
+        for metric in (Own(), known())
+    ]
+    assert found[0] == found[1]
+
+
 def test_a_formula_of_a_mixin_counts():
     class Ten:
         def read(self, table):
