@@ -115,10 +115,13 @@ def registered(name: object) -> type[Any]:
     """Return the class with this name in files, or raise `StateFormatError` if it is unknown."""
     cls = class_named(name) if isinstance(name, str) else None
     if cls is None:
+        module = name.rpartition(".")[0] if isinstance(name, str) else ""
+        can_type = module != "__main__" and all(map(str.isidentifier, module.split(".")))
+        typed = f" (on the command line: --import {module})" if can_type else ""
         raise StateFormatError(
             f"the state is of {an(name) if isinstance(name, str) else brief(name)}, which is not "
-            "defined here: import its module first, or read it with the version of streammetrics "
-            "that wrote it"
+            f"defined here: import its module first{typed}, or read it with the version of "
+            "streammetrics that wrote it"
         )
     return cls
 

@@ -90,6 +90,10 @@ def test_own_metrics_are_evaluated_saved_and_shown(folder, command):
         check=False,
     )
     assert "2.333333" in shown.stdout, shown.stderr
+    words = [sys.executable, "-m", "streammetrics", "show", "a.state"]
+    refused = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "(on the command line: --import own_of_a_user)" in refused.stderr
 
 
 def test_an_own_metric_alone_needs_no_other_columns(folder, command):
