@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.live.service import answers, app
+from streammetrics.live.service import answers, app, http
 from streammetrics.live.service import monitoring as scrape
 from streammetrics.live.service.app import application
 from streammetrics.live.service.server import PageView, Server
@@ -196,6 +196,23 @@ def test_more_windows_than_a_request_may_read_are_refused_and_the_page_has_the_n
     found = answered(service, f"{path}&{allowed}").json()
     assert (len(found["time"]), found["complete"]) == (10, True)
     assert largest(answered(service, f"{path}&span=4d")) == allowed
+
+
+def test_the_page_has_the_newest_windows_first_and_older_ones_with_each_answer(monkeypatch):
+    state = live(days=1)
+    whole = answered(made(state), "/api/series").json()
+    assert (len(whole["time"]) > 4, whole["more"]) == (True, False)
+    monkeypatch.setattr(answers, "FRESH", -1.0)  # one new window a request
+    monkeypatch.setattr(http, "_LEAST", -1.0)  # no answer is cached
+    service = made(state)
+    for n in range(1, len(whole["time"])):
+        some = answered(service, "/api/series").json()
+        assert (some["more"], some["complete"]) == (True, False)
+        assert some["time"] == whole["time"][-n:]
+        assert some["metrics"]["loss"]["value"] == whole["metrics"]["loss"]["value"][-n:]
+    while some["more"]:  # windows without rows
+        some = answered(service, "/api/series").json()
+    assert some == whole
 
 
 def test_more_states_than_a_request_may_merge_are_refused(monkeypatch):

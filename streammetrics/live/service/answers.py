@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.metric import read_together
 from streammetrics.live.events import (
     SECOND,
     SliceKeys,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95  # confidence level
 POINTS = 1000  # maximum points of a series in one request
 BYTES = 1 << 28  # maximum bytes of states that a request may merge, which takes some seconds
+FRESH = 0.5  # seconds that a request of the page reads windows that were never read before
 _SLICES = 500  # maximum rows of a table
 _LENGTHS = ("1min", "5min", "15min", "30min", "1h", "3h", "6h", "12h", "1d", "7d", "30d")
 _SPANS = ("1h", "3h", "6h", "12h", "1d", "3d", "7d", "14d", "30d", "90d", "365d")
@@ -169,6 +172,9 @@ class WindowAnswers:
     ) -> Document:
         """Return the windows, newest last, with each metric as columns.
 
+        The page gets the newest windows soon, and the next requests older ones: `more` says that
+        there are some. What was read is kept if the client leaves.
+
         Args:
             queries: The live state.
             view: The length and the distance of the windows.
@@ -186,26 +192,28 @@ class WindowAnswers:
         spans = _within(tiers, spans, back, ago)
         if whole:
             _check_spans(queries, spans, view, go_on)
-        known: dict[Span, tuple[Sequence[State], WindowRow]] = {}
+        wanted = spans[-POINTS:]
+        self._known = {span: self._known[span] for span in wanted if span in self._known}
         others = {} if self._other is None else self._other._known
-        cost = 0
+        cost, more, until = 0, False, math.inf if whole else time.monotonic() + FRESH
         rows: list[WindowRow] = []
-        for found in queries.windows(reversed(spans[-POINTS:]), go_on):
+        for found in queries.windows(reversed(wanted), go_on):
             before = self._known.get(found.span) or others.get(found.span)
             if before is not None and same(before[0], found.parts):
                 row = before[1]
             else:
                 cost += size_of(found.parts)
-                if cost > BYTES and rows and not whole:
+                more = before is None and cost > size_of(found.parts) and time.monotonic() > until
+                if more or (cost > BYTES and rows and not whole):
                     break
                 row = WindowRow.of(queries, found, only)
             coverage = _number(found.coverage) if only is None else None  # known of all rows alone
-            known[found.span] = found.parts, row._replace(coverage=coverage)
-            rows.append(known[found.span][1])
-        self._known, complete = known, len(rows) == len(spans)
+            self._known[found.span] = found.parts, row._replace(coverage=coverage)
+            rows.append(self._known[found.span][1])
+        complete = len(rows) == len(spans)
         while rows and not rows[-1].n_rows:
             rows.pop()  # the series begins with the first row
-        told = {"window": view.window, "every": view.every, "complete": complete}
+        told = {"window": view.window, "every": view.every, "complete": complete, "more": more}
         return {**told, **_columns(rows[::-1])}
 
 
@@ -223,7 +231,8 @@ class WindowRow(NamedTuple):
         """Return the computed metrics of a window, or of a slice of it."""
         state = merged(queries.suite, found.parts)
         window = queries.shown(state) if only is None else only.of(queries, state)
-        metrics = {name: measured(metric) for name, metric in metrics_of(window).items()}
+        with read_together():
+            metrics = {name: measured(metric) for name, metric in metrics_of(window).items()}
         ends = shown_time(found.start), shown_time(found.end)
         return cls(*ends, window.n_rows, None, metrics)
 
