@@ -521,3 +521,21 @@ def test_fifty_metrics_are_found_grouped_and_put_in_order(driver, tmp_path):
 def test_what_the_page_consists_of_is_small():
     folder = resources.files("streammetrics.live.service") / "static"
     assert sum(len(file.read_bytes()) for file in folder.iterdir()) < 120_000
+
+
+def test_a_metric_that_cannot_be_read_says_why_on_its_card(driver, tmp_path):
+    path = tmp_path / "live.toml"
+    path.write_text(
+        '[metrics]\ncalibration = "CalibrationError"\naccuracy = "Accuracy(threshold=0.5)"\n'
+        '[columns]\nsample_weight = "weight"\n[server]\nclock = "events"\n'
+    )
+    rows = zip((2.0**1000, 2.0**-1000, 1.0), (0.1, 0.7, 0.4), (0, 1, 0), strict=True)
+    events = [
+        {"kind": "observe", "time": START, "weight": weight, "y_score": score, "y_true": label}
+        for weight, score, label in rows
+    ]
+    with Service(path) as service:
+        service.post(events)
+        look(driver, service.url)
+        until(lambda: "lie more than" in text(driver, ".card .sure"), seconds=30)
+        assert text(driver, ".card:nth-of-type(2) .value") == "1"
