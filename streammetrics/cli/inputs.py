@@ -421,6 +421,8 @@ def opened(asked: EvaluateOptions) -> Work:
         comparison = _compared_columns(plans, found, filters)
     if len(plans) > 1 and asked.by:
         notes.append("with --by several models are shown but not compared")
+    elif len(plans) > 1 and not _comparable(next(iter(plans.values()))):
+        notes.append("the models are not compared, as none of these metrics can be")
     return Work(models, paths, list(dict.fromkeys(notes)), comparison, reference)
 
 

@@ -245,6 +245,58 @@ def limits(
     return _plain(*(np.where(inside, side, np.nan) for side in sides))
 
 
+def score_limits(
+    values: Floats, shares: Floats, n: float, tail: float, ends: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the limits of the mean of values from n rows, of which each has a share.
+
+    A mean is within the limits unless a score test rejects it: Wilson's score if the values are 0
+    and 1. The test estimates the probabilities of the values by maximum likelihood for that mean.
+    Probability may be on an end of the range that no row has.
+
+    Reference: Tango, "Equivalence test and confidence interval for the difference in proportions
+    for the paired-sample design", Stat. Med. 17 (1998), for one such mean.
+    """
+    least, most = ends
+    if least == most:
+        return least, most
+    scaled, z = (values - least) / (most - least), normal_quantile(1 - tail)
+    low, high = 1 - _upper_score(1 - scaled, shares, n, z), _upper_score(scaled, shares, n, z)
+    return least + (most - least) * low, least + (most - least) * high
+
+
+def _upper_score(values: Floats, shares: Floats, n: float, z: float) -> float:
+    """Return the largest mean of values in [0, 1] that a score test does not reject.
+
+    Given a mean, the probabilities are in proportion to shares / (1 - values + r values), with r
+    from 1, for the mean of the rows, down to 0. At 0 the rest of the probability, if no row has it,
+    is on 1: the test then is a quadratic inequality in the mean.
+    """
+    mean = float(values @ shares)
+    rest = 1 - values
+    if not rest.any():
+        return 1.0
+
+    def tested(r: float) -> tuple[float, float]:
+        """Return a mean, and how far it is beyond what the test rejects."""
+        weights = shares / (rest + r * values)
+        weights /= weights.sum()
+        at = float(values @ weights)
+        return at, n * (at - mean) ** 2 - z * z * float(((values - at) ** 2) @ weights)
+
+    if rest.all() and tested(0.0)[1] <= 0:
+        # The variance of a mean m is (1 - m) b + 1 - (1 - m) a - m^2.
+        a, b = float(shares @ (1 / rest)), float(shares @ (values**2 / rest))
+        square, linear = n + z * z, -2 * n * mean - z * z * (a - b)
+        constant = n * mean * mean - z * z * (1 + b - a)
+        return (-linear + math.sqrt(linear**2 - 4 * square * constant)) / (2 * square)
+    below, above = -1000.0, 0.0  # of the logarithm of r to base 2
+    for _ in range(64):
+        middle = (below + above) / 2
+        below, above = (middle, above) if tested(2.0**middle)[1] > 0 else (below, middle)
+    return tested(2.0**above)[0]
+
+
 def share_limits(
     success: object,
     failure: object,

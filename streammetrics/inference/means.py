@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 _SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"}
 _NOISE = Fraction(1, 1 << 40)  # share of the squares below which a difference is rounding error
 
+NOT_NEGATIVE = (0.0, math.inf)
+
 Sums = tuple[Fraction, Fraction, Fraction]  # Σ w² x², Σ w² x and Σ w² of one output
 
 
@@ -143,7 +145,7 @@ def of_losses(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confid
             raise not_anytime(metric)
         return _anytime(metric, asked, held.exact("loss"), held.total, 2)
     found = _means(metric, asked, held, held.means("loss"), held.total)
-    return _answer(metric, asked, *found, 0.0)
+    return _answer(metric, asked, *found, *(metric.value_range or NOT_NEGATIVE))
 
 
 @rule_of(Family.ROOT_MEAN_LOSS)
@@ -206,12 +208,11 @@ def of_probabilities(
         return ConfidenceInterval(low, high, asked.level, interval.method)
     _, errors = _means(metric, asked, held, means, total)
     factors = [value] if means else [], [scale * e for e in errors]
-    signed = metric.family == Family.SIGNED_SCORE_LOSS
-    interval = _answer(metric, asked, *factors, -math.inf if signed else 0.0)
-    if metric.family == Family.BRIER:  # bounded; limits for few rows would exceed it
-        low, high, most = *interval, 2 * scale
-        interval = ConfidenceInterval(low, min(high, most), interval.level, interval.method)
-    return interval
+    if metric.family != Family.BRIER:
+        return _answer(metric, asked, *factors, *(metric.value_range or NOT_NEGATIVE))
+    low, high = interval = _answer(metric, asked, *factors, 0.0)
+    # Limits for few rows would exceed the largest loss.
+    return ConfidenceInterval(low, min(high, 2 * scale), interval.level, interval.method)
 
 
 @rule_of(Family.PERPLEXITY)

@@ -39,6 +39,7 @@ from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
 from streammetrics.metrics.rowwise import RowMean
 from streammetrics.metrics.scores.base import staircases
 from streammetrics.metrics.scores.losses import LabelRankingMetric
+from streammetrics.metrics.text import TextMean
 from streammetrics.statistics.joint import (
     OF_MODELS,
     JointMoments,
@@ -639,7 +640,7 @@ def of_units(
         return found
     # Values that move in steps change by more or less than their parts: these have to sum to the
     # difference, of which the signs are a test.
-    p = sign_flips(gaps + adds.share * (difference - gaps.sum()))
+    p = sign_flips(gaps + adds.share * (difference - math.fsum(gaps)))
     return found._replace(p=p, test=f"{adds.of}, sign flips")
 
 
@@ -808,9 +809,12 @@ _MEANS = {
 
 
 def is_mean(metric: Any) -> bool:
-    """Whether a metric is a mean loss, its root or an author's mean, whose outputs are equal."""
+    """Whether a metric is a mean loss, its root, an author's mean or one of texts.
+
+    All outputs of a mean loss count alike.
+    """
     if metric.family == Family.ROW_MEAN:
-        return isinstance(metric, RowMean)
+        return isinstance(metric, RowMean | TextMean)
     return metric.family in _MEANS and not isinstance(metric.config.get("multioutput"), tuple)
 
 

@@ -23,6 +23,7 @@ from streammetrics.inference.distributions import (
     clopper_pearson,
     limits,
     normal_quantile,
+    score_limits,
     share_limits,
 )
 from streammetrics.metrics.arena import StrengthFit
@@ -42,7 +43,12 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Ints, Numeric, Places
     from streammetrics.metrics.arena import BradleyTerry
     from streammetrics.metrics.classification.averaged import AveragedMetric, Parts
-    from streammetrics.metrics.classification.overall import Accuracy, CohenKappa, ZeroOneLoss
+    from streammetrics.metrics.classification.overall import (
+        Accuracy,
+        CohenKappa,
+        ExpectedCost,
+        ZeroOneLoss,
+    )
     from streammetrics.metrics.classification.reports import ConfusionMatrix
     from streammetrics.metrics.classification.topk import TopKAccuracy
     from streammetrics.metrics.clustering.pairs import LabelingMetric
@@ -56,6 +62,7 @@ if TYPE_CHECKING:
 
 
 WILSON = "Wilson's score"
+SCORE = "score test of a multinomial mean"
 ANYTIME = "beta-binomial mixture, at all times at once"
 
 
@@ -366,6 +373,26 @@ def of_accuracy(
     assert interval is not None  # always a share in this family
     low, high = interval
     return ConfidenceInterval(float(low[0]), float(high[0]), asked.level, interval.method)
+
+
+@rule_of(Family.COST)
+def of_cost(
+    metric: ExpectedCost, asked: ConfidenceRequest, table: ContingencyTable | ThresholdTable
+) -> ConfidenceInterval:
+    """The mean of costs that occur with unknown probabilities: Wilson's score for 0 and 1."""
+    amounts, squares = tables_of(metric, asked, table)
+    total = float(amounts.total[0])
+    if not total:
+        return unsure(asked.level, SCORE)
+    held = amounts.amount > 0
+    costs, shares = metric._costs(amounts)[held], amounts.amount[held] / total
+    # As many equal rows would give a mean with the variance that these weights give it.
+    around = (costs - costs @ shares) ** 2
+    spread = around @ squares.amount[held]
+    worth = around @ amounts.amount[held] * total / spread if spread else 0.0
+    n = worth or total**2 / squares.total[0]
+    sides = score_limits(costs, shares, float(n), asked.tail, metric.value_range)
+    return ConfidenceInterval(*sides, asked.level, SCORE)
 
 
 @rule_of(Family.TOP_K, anytime=True)

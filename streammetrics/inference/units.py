@@ -112,6 +112,7 @@ class UnitInfluence(NamedTuple):
     """What each unit adds to a value, and its share of the rows that the value is computed from.
 
     `adds` is (units,), or (units, ...) for a value of several numbers, and sums to about 0.
+    Numbers are sorted before they are summed, as otherwise the ids, which order them, would matter.
     """
 
     keys: Any
@@ -129,16 +130,16 @@ class UnitInfluence(NamedTuple):
         if len(self.keys) < 2:
             return np.full(self.adds.shape[1:], math.nan)
         rest = 1 - self.share.reshape(-1, *[1] * (self.adds.ndim - 1))
-        found: Numeric = np.sqrt((self.adds**2 / rest).sum(axis=0))
+        found: Numeric = np.sqrt(np.sort(self.adds**2 / rest, axis=0).sum(axis=0))
         return found
 
     @property
     def df(self) -> float:
         """Satterthwaite's degrees of freedom of the variance: one less than equal units."""
-        h = self.share
+        h = np.sort(self.share)
         if len(h) < 2 or h.max() == 1:
             return 1.0
-        each = np.sort(h**2 / (1 - h))
+        each = h**2 / (1 - h)
         pairs = (each[1:] * np.cumsum(each)[:-1]).sum()  # (sum² - sum of squares) / 2 cancels
         return 1 / float((h**2).sum() + 2 * pairs)
 
@@ -164,7 +165,7 @@ def influence_of_units(metric: Any, groups: Groups, whole: State) -> UnitInfluen
         size: Any = groups.rows_of(metric)
     else:
         adds, size = found
-    return UnitInfluence(groups.keys, adds, size / size.sum() if len(size) else size)
+    return UnitInfluence(groups.keys, adds, size / np.sort(size).sum() if len(size) else size)
 
 
 # Values that move in steps: leaving out a single unit says little of how they vary.

@@ -218,6 +218,7 @@ class BoxAveragePrecision(BoxMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
     family = IMAGES
 
     max_bins: Bins = MAX_BINS
@@ -334,6 +335,7 @@ class BoxAverageRecall(BoxMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
     family = IMAGES
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -456,6 +458,7 @@ class MeanIoU(MaskMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
         """Return intersections and unions."""
@@ -481,6 +484,7 @@ class Dice(MaskMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
         """Return twice the intersections, and the sums of true and predicted sizes."""
@@ -646,6 +650,7 @@ class PanopticQuality(PanopticMetric[NoAverage]):
     """
 
     _loose = False
+    value_range = (0.0, 1.0)
 
 
 class ModifiedPanopticQuality(PanopticMetric[NoAverage]):
@@ -672,3 +677,4 @@ class ModifiedPanopticQuality(PanopticMetric[NoAverage]):
     """
 
     _loose = True
+    value_range = (0.0, 1.0)

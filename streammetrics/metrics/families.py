@@ -30,6 +30,7 @@ class Family(StrEnum):
     # Tables of labels.
     HITS = "the share of rows that are predicted right"
     MISSES = "the share of rows that are predicted wrong"
+    COST = "the mean cost of rows, by true and predicted class"
     SHARE = "a share of rows by class, which `AveragedMetric._parts` says"
     F_BETA = "F-beta"
     KAPPA = "Cohen's kappa"

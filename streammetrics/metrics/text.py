@@ -126,6 +126,7 @@ class TextMean(MeanOfRows):
     """Base class of metrics that average a comparison of two texts, from 0 to 1, over rows."""
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def update(
         self,
@@ -172,8 +173,6 @@ class ExactMatch(TextMean):
         >>> sm.ExactMatch().update(["The cat.", "a dog"], ["cat", "two dogs"]).compute()
         0.5
     """
-
-    value_range = (0.0, 1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the number of answers that match."""
@@ -825,6 +824,7 @@ class SpanF1(SpanMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
         """Return twice the right spans, and the sum of true and predicted spans."""
@@ -851,6 +851,7 @@ class SpanFBeta(SpanMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
 
     beta: Annotated[float, AtLeast(0)]
 
@@ -877,6 +878,7 @@ class SpanPrecision(SpanMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
         """Return the right spans, and the predicted spans."""
@@ -901,6 +903,7 @@ class SpanRecall(SpanMetric[NoAverage]):
     """
 
     higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
         """Return the right spans, and the true spans."""

@@ -55,6 +55,7 @@ from streammetrics.statistics.sums.losses import (
     squares_of,
 )
 from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
+from streammetrics.statistics.texts import TextScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -91,7 +92,7 @@ class JointStatistic(Statistic):
 
 
 # Inputs that each model has its own version of; all other inputs are shared.
-OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "values")
+OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "values", "prediction")
 
 
 def alias(name: str, model: str, own: tuple[str, ...] = OF_MODELS) -> str:
@@ -368,6 +369,11 @@ def _(statistic: LossSum, y: Floats, p: Floats) -> Floats:
 @row_terms.register(ProbabilityLossSum)
 def _(statistic: ProbabilityLossSum, codes: Array, scores: Floats) -> Floats:
     return statistic.losses(codes, scores)
+
+
+@row_terms.register(TextScores)
+def _(statistic: TextScores, *texts: Array) -> Floats:
+    return statistic.scores(texts)
 
 
 @row_terms.register(TopKHits)

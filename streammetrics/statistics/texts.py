@@ -171,10 +171,13 @@ class TextScores(RowSum):
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any]:
-        """Return the sums of rows; texts that recur together are compared once."""
+        """Return the sums of rows."""
+        return super().lift((self.scores(columns),), weight, group)
+
+    def scores(self, columns: Columns) -> Floats:
+        """Return the number of each row, (n,); texts that recur together are compared once."""
         rows, places = distinct_rows(columns)
-        values = np.array([self.score(*row) for row in rows], np.float64)
-        return super().lift((values[places],), weight, group)
+        return np.array([self.score(*row) for row in rows], np.float64)[places]
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the scores that `lift` has computed for the rows."""

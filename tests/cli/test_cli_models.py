@@ -253,3 +253,16 @@ def test_what_a_saved_comparison_lacks_is_told(command, tmp_path):
     saved = ("--metrics", "MAE,MaxError", "--save", tmp_path / "it.state")
     found = command("evaluate", tmp_path / "two.csv", *columns, *saved)
     assert "note: --save is about the comparison, which has no MaxError" in found.err
+
+
+def test_models_of_texts_are_compared_and_models_that_cannot_be_are_told(command, tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text("r,a,b\nx y,x y,x\nq,q,z\nk l m,k l,k l m\n")
+    both = ("--task", "text", "-c", "reference=r", "-c", "prediction=a", "-c", "prediction=b")
+    said = command("evaluate", path, *both)
+    duel = said.out[said.out.index("Which is better") :]
+    names = [line.split()[0] for line in duel.splitlines()[2:5]]
+    assert names == ["ExactMatch", "TokenF1", "RougeL"]
+    assert "not compared" not in said.err
+    said = command("evaluate", path, *both, "--metrics", "BLEU")
+    assert "the models are not compared, as none of these metrics can be" in said.err

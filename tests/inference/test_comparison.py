@@ -860,3 +860,24 @@ def test_losses_of_outputs_with_weights_have_the_difference_of_the_metric():
     one, other = (metric.copy().update(y, p).compute() for p in (a, b))
     assert line.difference == pytest.approx(one - other, rel=1e-12)
     assert line.low < line.difference < line.high < 0
+
+
+def test_means_of_texts_are_compared_by_the_paired_t_test_of_their_rows():
+    rng, words = np.random.default_rng(0), list("abcdefghi")
+    table = {"reference": [" ".join(rng.choice(words, 4)) for _ in range(60)]}
+    for model, right in (("a", 0.8), ("b", 0.6)):
+        table[model] = [
+            " ".join(w if rng.random() < right else rng.choice(words) for w in text.split())
+            for text in table["reference"]
+        ]
+    metrics = {"f1": sm.TokenF1(), "rouge": sm.RougeL(), "distance": sm.ExtendedEditDistance()}
+    for line in sm.Comparison(metrics, ["a", "b"]).update(table).compute():
+        one, other = (
+            [metrics[line.metric].copy().update([r], [p]).compute() for r, p in each]
+            for each in (zip(table["reference"], table[model], strict=True) for model in "ab")
+        )
+        test = stats.ttest_rel(one, other)
+        assert line.p == pytest.approx(test.pvalue, rel=1e-9)
+        assert (line.low, line.high) == pytest.approx(tuple(test.confidence_interval()), rel=1e-9)
+    with pytest.raises(ValueError, match="cannot be compared: nothing is known of how it varies"):
+        sm.Comparison({"bleu": sm.BLEU()}, ["a", "b"])

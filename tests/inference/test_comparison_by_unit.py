@@ -289,6 +289,16 @@ def test_a_ledger_takes_it():
     assert ledger.merged() == duel().update(table)
 
 
+@pytest.mark.parametrize("name", METRICS)
+def test_limits_and_p_do_not_depend_on_how_units_are_named(name):
+    table, every = rows(), []
+    unit = table["question"]
+    for ids in (unit, unit.astype(str), np.random.default_rng(5).permutation(60)[unit]):
+        line = duel({name: METRICS[name]}).update({**table, "question": ids}).compute()[0]
+        every.append((line.low, line.high, line.p))
+    assert every[0] == every[1] == every[2]
+
+
 STEPS = {
     "lift": sm.TopDecileLift(),
     "recall": sm.RecallAtPrecision(p=0.7),

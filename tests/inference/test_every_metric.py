@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 import pytest
 from oracles.table import ORACLES, thinned
+from scipy import optimize
 
 import streammetrics as sm
 from streammetrics.core.confidence import Refusal
@@ -166,8 +167,89 @@ def test_limits_of_hostile_rows_hold_the_value(oracle):
             except (sm.StreamMetricsError, TypeError):  # rows or weights that it does not take
                 continue
             if isinstance(value, (float, np.ndarray)):
+                least, most = metric.value_range or (-np.inf, np.inf)
+                assert not (np.asarray(limits.low) < least).any(), (rows, value, limits)
+                assert not (np.asarray(limits.high) > most).any(), (rows, value, limits)
                 assert not (np.asarray(limits.low) > value).any(), (rows, value, limits)
                 assert not (np.asarray(limits.high) < value).any(), (rows, value, limits)
+
+
+SIX, ONE = [[1, 0, 0]] * 6, [[0.9, 0.1, 0.2], *[[0.1, 0.9, 0.2]] * 5]
+NEAR_AN_END = [
+    (sm.SMAPE(), [1.0, 2.0, 3.0], [-1.0, 2.0, -3.0]),
+    (sm.RougeL(), ["a b c d"] * 19 + ["q"], ["a b c d"] * 19 + ["z"]),
+    (sm.TokenF1(), ["a b c"] * 9 + ["q"], ["a b"] * 9 + ["z"]),
+    (sm.ExtendedEditDistance(), ["this is it", "b c"] * 3, ["x", "b c"] * 3),
+    (sm.LabelRankingAveragePrecision(), SIX, ONE),
+    (sm.LabelRankingLoss(), SIX, ONE),
+    (sm.RankedProbabilityScore(normalize=True), [0, 2, 0], [[0, 0, 1], [1, 0, 0], [0.9, 0.1, 0]]),
+    (sm.CalibrationInTheLarge(), [0] * 30, [0.999] * 28 + [0.5, 0.4]),
+    (sm.ExpectedCost(cost=((0, 1), (5, 0))), [1, 1, 1, 0], [0, 0, 0, 0]),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than")
+@pytest.mark.parametrize(
+    ("metric", "true", "said"), NEAR_AN_END, ids=[type(case[0]).__name__ for case in NEAR_AN_END]
+)
+def test_limits_near_the_end_of_a_range_stay_within_it(metric, true, said):
+    rows = dict(zip(metric.inputs, (true, said), strict=True))
+    by_unit = sm.MetricSet({"m": metric.copy()}, unit="u")
+    by_unit.update(**rows, u=np.arange(len(true)))
+    least, most = metric.value_range
+    value = metric.copy().update(**rows).compute()
+    for limits in (metric.copy().update(**rows).confidence(), by_unit.confidence()["m"]):
+        assert least <= limits.low <= value <= limits.high <= most
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(198, 2), (0, 5), (20, 0), (3, 3)])
+def test_the_limits_of_costs_of_0_and_1_are_those_of_a_share(right, wrong):
+    true, pred = [0] * (right + wrong), [0] * right + [1] * wrong
+    weight = np.random.default_rng(0).random(right + wrong) + 0.1
+    for weights in (None, weight):
+        for low, high in ((0, 1), (-3, 5)):
+            cost = sm.ExpectedCost(cost=((low, high), (high, low)))
+            limits = cost.update(true, pred, sample_weight=weights).confidence()
+            share = sm.ZeroOneLoss().update(true, pred, sample_weight=weights).confidence()
+            both = low + (high - low) * np.array(share[:2])
+            assert list(limits[:2]) == pytest.approx(both.tolist(), rel=1e-12, abs=1e-12)
+
+
+def test_the_limits_of_costs_are_where_a_score_test_begins_to_reject():
+    """The probabilities of most likelihood for a mean are searched, not found by a formula."""
+    costs, counts = np.array([0.0, 1.0, 5.0]), np.array([40, 6, 2])
+    true, pred = np.repeat([0, 0, 1], counts), np.repeat([0, 1, 0], counts)
+    metric = sm.ExpectedCost(cost=((0, 1), (5, 0))).update(true, pred)
+    value, n = metric.compute(), counts.sum()
+    for limit in metric.confidence()[:2]:
+
+        def chances(p, mean=limit):  # that have this mean, given that of the highest cost
+            return np.array([1 - mean + 4 * p, mean - 5 * p, p])
+
+        ends = (max(0.0, (limit - 1) / 4) + 1e-12, limit / 5 - 1e-12)
+        found = optimize.minimize_scalar(
+            lambda p: -counts @ np.log(chances(p)),
+            bounds=ends,
+            method="bounded",
+            options={"xatol": 1e-12},
+        )
+        variance = chances(found.x) @ (costs - limit) ** 2
+        assert abs(limit - value) / np.sqrt(variance / n) == pytest.approx(1.959964, rel=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cost", [((0, 1), (1, 0)), ((0, 1), (5, 0)), ((-2, 1), (8, 0))])
+@pytest.mark.parametrize(("p", "n"), [(0.01, 200), (0.03, 100), (0.05, 200)])
+def test_limits_of_costs_of_rare_errors_hold_as_often_as_they_say(cost, p, n):
+    """The delta method's held in 79 to 87 % of samples, and missed on the unsafe side."""
+    chances = np.array([(1 - p) / 2, p / 2, p / 2, (1 - p) / 2])
+    truth, rng, held = chances @ np.ravel(cost), np.random.default_rng(1), 0
+    for _ in range(600):
+        rows = rng.multinomial(n, chances)
+        metric = sm.ExpectedCost(cost=cost)
+        limits = metric.update([0, 0, 1, 1], [0, 1, 0, 1], counts=rows).confidence()
+        held += limits.low <= truth <= limits.high
+    assert 0.924 <= held / 600 <= 0.99  # three standard errors of 0.95 are 0.027
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

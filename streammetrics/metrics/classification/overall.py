@@ -204,8 +204,14 @@ class ExpectedCost(ContingencyMetric[float]):
     """
 
     higher_is_better = False
+    family = Family.COST
 
     cost: tuple[tuple[float, ...], ...]
+
+    @dependent
+    def value_range(self) -> tuple[float, float]:
+        """From the lowest to the highest cost."""
+        return float(np.min(self.cost)), float(np.max(self.cost))
 
     def check_parameters(self) -> None:
         """Check that there is a cost for every pair of classes, and set the labels if needed."""
@@ -223,9 +229,12 @@ class ExpectedCost(ContingencyMetric[float]):
 
     def read(self, table: Confusion) -> Floats:
         """Return the mean cost."""
-        costs = np.array(self.cost, np.float64)[table.rows, table.columns]
-        terms = table.parts(costs * (table.amount / table.total[table.group]))
+        terms = table.parts(self._costs(table) * (table.amount / table.total[table.group]))
         return np.array([math.fsum(each) for each in terms])
+
+    def _costs(self, table: Confusion) -> Floats:
+        """Return the cost of a row of each cell of a table."""
+        return np.array(self.cost, np.float64)[table.rows, table.columns]
 
 
 class MatthewsCorrcoef(ContingencyMetric[float]):

@@ -405,6 +405,7 @@ class Silhouette(SampledMetric):
     """
 
     higher_is_better = True
+    value_range = (-1.0, 1.0)
     _nan_reason = "there are fewer than two clusters, or every point is a cluster of its own"
     family = POINTS
 

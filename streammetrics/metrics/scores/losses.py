@@ -12,7 +12,7 @@ from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast, NanPolicy
-from streammetrics.core.metric import Metric
+from streammetrics.core.metric import Metric, dependent
 from streammetrics.metrics.families import BASELINE, Family
 from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
@@ -190,6 +190,8 @@ class FocalLoss(ProbabilityLoss):
         0.064107
     """
 
+    value_range = (0.0, math.inf)
+
     gamma: Annotated[float, AtLeast(0)] = 2.0
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -231,6 +233,11 @@ class RankedProbabilityScore(ProbabilityLoss):
     family = Family.SCORE_LOSS
 
     normalize: bool = False
+
+    @dependent
+    def value_range(self) -> tuple[float, float]:
+        """From 0 to 1 if normalized, else to one less than the classes."""
+        return 0.0, 1.0 if self.normalize else math.inf
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
@@ -275,6 +282,7 @@ class Perplexity(ProbabilityLoss):
     """
 
     higher_is_better = False
+    value_range = (1.0, math.inf)
     family = Family.PERPLEXITY
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -311,6 +319,7 @@ class CalibrationInTheLarge(ProbabilityLoss):
     """
 
     higher_is_better = None
+    value_range = (-1.0, 1.0)
     family = Family.SIGNED_SCORE_LOSS
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -601,6 +610,7 @@ class HingeLoss(Metric[float]):
     """
 
     higher_is_better = False
+    value_range = (0.0, math.inf)
     family = Family.SCORE_LOSS
     _reads_groups = True
 
@@ -707,6 +717,7 @@ class CoverageError(LabelRankingMetric):
     """
 
     _of = "coverage"
+    value_range = (0.0, math.inf)
 
 
 class LabelRankingAveragePrecision(LabelRankingMetric):
@@ -730,6 +741,7 @@ class LabelRankingAveragePrecision(LabelRankingMetric):
 
     higher_is_better = True
     _of = "precision"
+    value_range = (0.0, 1.0)
 
 
 class LabelRankingLoss(LabelRankingMetric):
@@ -753,3 +765,4 @@ class LabelRankingLoss(LabelRankingMetric):
     """
 
     _of = "inversions"
+    value_range = (0.0, 1.0)
