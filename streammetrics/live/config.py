@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.types import Document
+    from streammetrics.core.types import Arrays, Document
 
 LONGEST = 10_000 * DAY  # twice this after the latest time still fits int64
 DEDUPE = "1h"  # the default, which states do not mention
@@ -107,13 +107,15 @@ class Config:
         return mine | self.declared.described()
 
     @classmethod
-    def read(cls, told: object, suite: Mergeable) -> Config:
+    def read(cls, told: object, suite: Mergeable, references: Arrays) -> Config:
         """Return the parameters stored in a file, validated together with its metrics."""
         names = [*_own(), "labels", "types", "target_range"]
         if isinstance(told, dict) and "dedupe" not in told:
             names.remove("dedupe")
         if isinstance(told, dict) and told.get("proxy") is not None:
             names.append("proxy")
+        if isinstance(told, dict) and told.get("inputs"):
+            names.append("inputs")
         if not isinstance(told, dict) or list(told) != names or not _is_tiers(told["tiers"]):
             raise StateFormatError("the state does not say how it keeps time")
         durations = [name for name in ("label_ttl", "label_lateness", "dedupe") if name in told]
@@ -122,7 +124,7 @@ class Config:
             (_shown(length), _shown(length * count), *([zone] if zone else []))
             for length, count, zone in told["tiers"]
         ]
-        declared = Declared.read(suite, told)
+        declared = Declared.read(suite, told, references)
         try:
             mine = {name: told[name] for name in _own() if name in told}
             return cls.of(**{**mine, **times, "tiers": tiers, "declared": declared})
@@ -145,9 +147,11 @@ def _own() -> list[str]:
 
 
 def _flat(parameters: Document) -> Document:
-    """Return the parameters with one entry per column type."""
+    """Return the parameters with one entry per column type and per input."""
     types = {f"the type of {name}": what for name, what in parameters["types"].items()}
-    return {name: value for name, value in parameters.items() if name != "types"} | types
+    inputs = {f"the input {name}": what for name, what in parameters.get("inputs", {}).items()}
+    rest = {n: value for n, value in parameters.items() if n not in {"types", "inputs"}}
+    return rest | types | inputs
 
 
 def _said(value: object) -> str:

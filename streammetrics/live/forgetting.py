@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from streammetrics.live.events import keys_of
-from streammetrics.live.join import judged_rows, resolve, unlabelled
+from streammetrics.live.join import inputs_of_rows, judged_rows, resolve, unlabelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +73,9 @@ def forget(pipeline: Pipeline, keys: NDArray[np.uint64], known: Pipeline | None)
         taken_back += len(found.times) - sum(n for _, n in refused)
         for times, batch in judged_rows(theirs, gone, found):
             kept |= {span for span, _ in pipeline.judged.take_back(times, batch)}
+        if (inputs := inputs_of_rows(theirs, gone)) is not None:
+            times = theirs.table.times.values[gone]
+            kept |= {span for span, _ in pipeline.watched.take_back(times, inputs)}
         if mine.label and (without := unlabelled(theirs, gone, clock)).size:
             tier = pipeline.config.tiers[0]
             numbers = np.unique(tier.numbers(theirs.table.times.values[without])).tolist()

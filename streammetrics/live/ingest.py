@@ -400,9 +400,13 @@ class Ingest:
         self._truth = truth_of(shared.suite)
         self.closed = False
         kinds, keys = self._declared.kinds, SliceKeys(shared.suite).kinds
+        self._inputs = self._declared.inputs
+        for one in self._inputs.every:
+            kinds = {one.name: self._inputs.kinds[one.column], **kinds}
         self.reads_id = "id" in kinds or "id" in keys  # then observations have no id of their own
-        self.observed = Buffer("observe", kinds, keys)
-        self.predicted = Buffer("predict", kinds, keys)
+        may_lack = {*keys, *self._inputs.only}
+        self.observed = Buffer("observe", kinds, may_lack)
+        self.predicted = Buffer("predict", kinds, may_lack)
         self.labelled = Buffer("label", kinds)
         self._buffers = {b.kind: b for b in (self.observed, self.predicted, self.labelled)}
         as_column([0], "time")  # NumPy loads parts lazily; load them before the first event
@@ -418,6 +422,7 @@ class Ingest:
             default=shared.config.default_label,
             declared=declared.check,
             estimator=declared.estimator,
+            inputs=declared.inputs,
         )
         self.observed.check = checks.observed
         self.predicted.check = checks.predicted
@@ -554,10 +559,11 @@ class Ingest:
                 "takes both"
             )
         self._declared.check_weights(columns)
-        known = keys.named(names) if names else buffer.names
-        if known and set(known) != set(columns):
+        known = self._inputs.rest(dict.fromkeys(keys.named(names) if names else buffer.names))
+        here = self._inputs.rest(columns)
+        if known and known.keys() != here.keys():
             raise InvalidBatchError(
-                f"a prediction has {', '.join(columns)} here and {', '.join(sorted(known))} "
+                f"a prediction has {', '.join(here)} here and {', '.join(sorted(known))} "
                 "before; all have the same columns"
             )
 
@@ -572,7 +578,7 @@ class Ingest:
     ) -> Events:
         """Return columns as events, validated if they are `several`."""
         if buffer is self.observed:
-            found = self._observations(columns)[1]
+            found = self._observations(columns, len(times))[1]
             if several:
                 self._declared.check(found)
             if heads:
@@ -580,7 +586,7 @@ class Ingest:
             return Events("observe", times, found)
         keys, pipeline = keys_of(heads[0]), self.shared.current
         if buffer is self.predicted:
-            found = pipeline.prediction_columns(columns)
+            found = pipeline.prediction_columns(columns, len(times))
         else:
             found = pipeline.columns(columns)
         versions = versions_of(heads[1], len(times)) if heads[1:] else times
@@ -593,12 +599,15 @@ class Ingest:
             return Events("predict", times, found, keys)
         return Events("label", times, found, keys, versions)
 
-    def _observations(self, columns: Mapping[str, object]) -> tuple[Batch, dict[str, Column]]:
-        """Return observations as a batch, and as columns with their judgments."""
-        proxy = self._declared.proxy
-        batch = batch_of(self.shared.suite, {n: c for n, c in columns.items() if n != proxy})
+    def _observations(
+        self, columns: Mapping[str, object], n: int
+    ) -> tuple[Batch, dict[str, Column]]:
+        """Return n observations as a batch, and as columns with their judgments and inputs."""
+        proxy, inputs = self._declared.proxy, self._inputs
+        read = inputs.rest(columns)
+        batch = batch_of(self.shared.suite, {n: c for n, c in read.items() if n != proxy})
         judgments = {} if proxy is None else {proxy: as_column(columns[proxy], proxy)}
-        return batch, columns_of(batch) | judgments
+        return batch, columns_of(batch) | judgments | inputs.take(columns, n)
 
     def _identified(
         self, times: Ints, columns: Mapping[str, Column], heads: tuple[object, ...]
@@ -753,10 +762,10 @@ class Ingest:
         for (*heads, seconds), columns in buffer.drain():
             times, batch = nanoseconds(packed(seconds, "d")), None
             if buffer is self.observed:
-                batch, found = self._observations(columns)
+                batch, found = self._observations(columns, len(times))
                 events = Events("observe", times, found)
             elif buffer is self.predicted:
-                found = pipeline.prediction_columns(columns)
+                found = pipeline.prediction_columns(columns, len(times))
                 events = Events("predict", times, found, keys_of_checked(heads[0]))
             else:
                 found, keys = pipeline.columns(columns), keys_of_checked(heads[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from streammetrics.live.panes import Node, Panes
     from streammetrics.live.possible.unlabelled import UnlabelledPanes
 
+
+Content = Literal["metrics", "coverage", "judgments", "inputs"]  # of panes
 
 NO_LIMIT = np.iinfo(np.int64).max  # any time
 _WORTH = 4096  # predictions after which waiting labels are matched
@@ -648,6 +650,8 @@ class Waiting:
         self._suite, self._unit = suite, join.unit
         self._rows = PaneTree(suite._plan, most)
         self._counted = PaneTree(COVERAGE._plan, most)
+        self._inputs = PaneTree(join.config.declared.inputs.plan, most)
+        self._trees = {"metrics": self._rows, "coverage": self._counted, "inputs": self._inputs}
         self._clock = 0
 
     def update(self, join: Join, first: int, last: int, clock: int) -> None:
@@ -663,6 +667,8 @@ class Waiting:
         found = resolve(self._suite, join, rows, clock)
         self._put(self._rows, due, found.times, found.batch)
         self._put(self._counted, due, found.all_times, found.counted)
+        if (inputs := inputs_of_rows(join, rows)) is not None:
+            self._put(self._inputs, due, join.table.times.values[rows], inputs)
         join.changed.difference_update(due.tolist())
 
     def _turn(self, join: Join, clock: int) -> None:
@@ -682,17 +688,14 @@ class Waiting:
         row.drop(n for n in due.tolist() if n in row.states and n not in states)
         row.put(states)
 
-    def over(self, first: int, last: int) -> list[State]:
-        """Return states whose merge is the state of the labelled rows of panes."""
-        return self._rows.over(first, last)
+    def over(self, first: int, last: int, of: Content = "metrics") -> list[State]:
+        """Return states whose merge is that of panes: of the labelled rows, or of all rows."""
+        return self._trees[of].over(first, last)
 
-    def unmerged(self, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
+    def unmerged(self, first: int, last: int, of: Content) -> Iterator[tuple[PaneTree, Node]]:
         """Yield the nodes that `over` has to merge first, with their tree."""
-        yield from ((self._rows, node) for node in self._rows.unmerged(first, last))
-
-    def counted(self, first: int, last: int) -> list[State]:
-        """Return the coverage states of panes."""
-        return self._counted.over(first, last)
+        tree = self._trees[of]
+        yield from ((tree, node) for node in tree.unmerged(first, last))
 
     def oldest(self) -> int | None:
         """Return the first pane with rows, ``None`` if there is none."""
@@ -702,7 +705,7 @@ class Waiting:
     @property
     def nbytes(self) -> int:
         """Bytes used by states."""
-        return self._rows.nbytes + self._counted.nbytes
+        return sum(tree.nbytes for tree in self._trees.values())
 
 
 def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> RowBlock | None:
@@ -759,15 +762,23 @@ def judged_rows(join: Join, rows: Ints, found: ResolvedRows) -> Iterator[tuple[I
         )
 
 
-def settle(
-    suite: Mergeable,
-    join: Join,
-    panes: Panes,
-    counted: Panes,
-    left: UnlabelledPanes,
-    judged: Panes,
-    newest: NewestRows,
-) -> None:
+def inputs_of_rows(join: Join, rows: Ints) -> Batch | None:
+    """Return the inputs of some rows; ``None`` if there are none."""
+    inputs = join.config.declared.inputs
+    return inputs.batch(named_columns(join, rows)) if inputs and len(rows) else None
+
+
+class Settled(NamedTuple):
+    """The panes of rows that wait no longer."""
+
+    metrics: Panes
+    coverage: Panes
+    unlabelled: UnlabelledPanes
+    judgments: Panes
+    inputs: Panes
+
+
+def settle(suite: Mergeable, join: Join, panes: Settled, newest: NewestRows) -> None:
     """Move rows whose labels can no longer arrive in time to the panes.
 
     If more than `max_pending` rows wait, the oldest are evicted, and another sixteenth of
@@ -785,16 +796,18 @@ def settle(
         rows = np.flatnonzero(leaving)
         found = resolve(suite, join, rows, join.newest)
         if found.batch is not None:
-            panes.add(found.times, found.batch, known=True)
+            panes.metrics.add(found.times, found.batch, known=True)
         for times, batch in judged_rows(join, rows, found):
-            judged.add(times, batch, known=True)
+            panes.judgments.add(times, batch, known=True)
+        if (inputs := inputs_of_rows(join, rows)) is not None:
+            panes.inputs.add(table.times.values[rows], inputs, known=True)
         if newest.most and (known := labelled_rows(join, found)) is not None:
             newest.add(known)
         if found.counted is not None:
-            counted.add(found.all_times, found.counted, known=True)
+            panes.coverage.add(found.all_times, found.counted, known=True)
         without = unlabelled(join, rows, join.newest)
         if join.label and without.size:
-            left.add(table.times.values[without], named_columns(join, without))
+            panes.unlabelled.add(table.times.values[without], named_columns(join, without))
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
         join.drop(rows)
     join.unmatched_labels()

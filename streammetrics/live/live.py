@@ -16,6 +16,7 @@ from streammetrics.live import serialization
 from streammetrics.live.config import DEDUPE, Config
 from streammetrics.live.events import DEFAULT, EPOCH, IDS, duration, instant, shown_time
 from streammetrics.live.ingest import VERSIONS, Ingest
+from streammetrics.live.inputs import inputs_of
 from streammetrics.live.journal import Journal
 from streammetrics.live.pipeline import Pipeline, SharedPipeline
 from streammetrics.live.queries import Queries, Series
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Arrays, ClassLabel
     from streammetrics.live.alerts.rule import Alerts, Rule
     from streammetrics.live.events import By
+    from streammetrics.live.inputs import InputTable
     from streammetrics.live.panes import Coverage
     from streammetrics.live.validation import Type
     from streammetrics.slices.keyed import By as SliceBy
@@ -63,6 +65,8 @@ class Live(Stateful, Generic[M_co]):
         target_range: The smallest and the largest target of a regression; others are refused.
         proxy: The column of judgments, such as those of a language model. All predictions and
             observations then have one, and `estimated` reads them.
+        inputs: Columns of events to watch without labels, by name: ``"number"``, ``"category"``, or
+            a dictionary with ``type``, ``range``, ``categories`` and ``reference``; see `inputs`.
         max_pending: How many predictions may wait for labels; beyond it the oldest leave early,
             with a warning.
         dedupe: How long an observation with an id waits for copies, in event time; copies count
@@ -112,6 +116,7 @@ class Live(Stateful, Generic[M_co]):
         types: Mapping[str, Type] | None = None,
         target_range: tuple[float, float] | None = None,
         proxy: str | None = None,
+        inputs: Mapping[str, object] | None = None,
         by: SliceBy = (),
         max_slices: int = 10_000,
         max_pending: int = 10_000_000,
@@ -136,7 +141,7 @@ class Live(Stateful, Generic[M_co]):
             sliced = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # Slices checks it
         if store is not None and not os.fspath(store):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
-        declared = Declared(sliced, labels, types, target_range, proxy)
+        declared = Declared(sliced, labels, types, target_range, proxy, inputs_of(inputs))
         declared.check_default(default_label)
         if keep_rows and any(f.nested for s in sliced._plan.schemas for f in s.fields):
             raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
@@ -416,6 +421,31 @@ class Live(Stateful, Generic[M_co]):
             (0.725, 0.683, 0.763)
         """
         return self._queries.estimated(length, end=end, level=level)
+
+    def inputs(self, length: str | timedelta, *, end: object = None) -> InputTable:
+        """Return what the declared inputs of a window are like, whether labels came or not.
+
+        For each input: the number of rows, of missing values, of numbers out of range and of
+        categories that are not known, and its distances from the reference.
+
+        Args:
+            length: As for `window`.
+            end: As for `window`.
+
+        Raises:
+            ValueError: There are no inputs, or no tier has such a window.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> age = {"type": "number", "range": [18, 100], "reference": range(20, 60)}
+            >>> live = sm.Live(sm.Accuracy(), inputs={"age": age, "country": "category"})
+            >>> _ = live.predict(id="a", time=10, y_pred=1, age=17, country="DE")
+            >>> _ = live.predict(id="b", time=20, y_pred=0, age=42, country=None)
+            >>> found = live.inputs("1min")
+            >>> found[0].outside, found[1].nulls, found[0].distances["ks"].value
+            (1, 1, 0.5)
+        """
+        return self._queries.inputs(length, end=end)
 
     def decayed(self, half_life: str | timedelta) -> M_co:
         """Return a new set or metric of all rows, with exponentially decaying weights.

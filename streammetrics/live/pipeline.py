@@ -25,6 +25,7 @@ from streammetrics.live.join import (
     Join,
     NewestRows,
     RowBlock,
+    Settled,
     Waiting,
     judged_rows,
     kept_rows,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events, Kind
+    from streammetrics.live.join import Content
     from streammetrics.live.panes import Node, PaneTree
 
 _PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
@@ -100,11 +102,13 @@ class Pipeline:
         self.left = UnlabelledPanes(self.keys.inner, config.tiers)
         estimator = config.declared.estimator
         self.judged = Panes(Plan(()) if estimator is None else estimator._plan, config.tiers)
+        self.inputs = config.declared.inputs
+        self.watched = Panes(self.inputs.plan, config.tiers)
         self.join = Join(config, (), truth_of(suite))
         self.identified = Join(config.of_observations, (), "")
         self.newest = NewestRows(config.keep_rows)
         self.refused = Refused()
-        self._kinds = config.declared.kinds
+        self._kinds = {**config.declared.kinds, **self.inputs.kinds}
         self._begin_checks()
         self._learn_default()
         self._waiting = Waiting(suite, self.join)
@@ -189,6 +193,8 @@ class Pipeline:
             self.panes.add(events.times, batch)
             if judged is not None:
                 self.judged.add(events.times, judged)
+            if self.inputs:
+                self.watched.add(events.times, self.inputs.batch(events.columns))
             if rows is not None:
                 self.newest.add(rows)
             self._advance(self.panes.newest)
@@ -237,15 +243,17 @@ class Pipeline:
             for name, value in given.items()
         }
 
-    def prediction_columns(self, given: Mapping[str, object]) -> dict[str, Column]:
-        """Return columns of predictions as the join stores them, slice keys included."""
-        return self.columns(self.keys.made(given))
+    def prediction_columns(self, given: Mapping[str, object], n: int) -> dict[str, Column]:
+        """Return columns of n predictions as the join stores them, with slice keys and inputs."""
+        made = self.columns(self.keys.made(self.inputs.rest(given)))
+        return made | self.inputs.take(given, n)
 
     def _newest_rows(self, events: Events) -> RowBlock | None:
         """Return rows as `keep_rows` stores them, ``None`` if it is 0."""
         if not self.newest.most:
             return None
-        columns = {n: c for n, c in events.columns.items() if n != self.config.declared.proxy}
+        read, proxy = self.inputs.rest(events.columns), self.config.declared.proxy
+        columns = {name: column for name, column in read.items() if name != proxy}
         return kept_rows(events.times, None, self.columns(columns))
 
     def _judged(self, events: Events) -> Batch | None:
@@ -291,6 +299,7 @@ class Pipeline:
         Rows in the join and in the panes share their facts.
         """
         self.check(columns)
+        columns = self.inputs.rest(columns)
         if not self.keys.kinds and self._seen.covers(columns):
             return
         labels = set(columns) == {self.join.label}
@@ -323,7 +332,7 @@ class Pipeline:
             self._agree(self.join.columns)
         if len(self.identified.table):
             self.check_identified(self.identified.columns)
-            self._checks.observed(self.identified.columns)
+            self._checks.observed(self.inputs.rest(self.identified.columns))
             self.panes.facts = self._checks.facts
         others = self.join.other_labels()
         if others is not None:
@@ -349,7 +358,7 @@ class Pipeline:
         """Take observations with ids."""
         _, times, columns, keys, _ = events
         self.check_identified(columns)
-        self._checks.observed(columns)
+        self._checks.observed(self.inputs.rest(columns))
         self.panes.facts = self._checks.facts
         if not self.identified.names:
             self.identified.name(columns)
@@ -371,6 +380,7 @@ class Pipeline:
         self.counted.advance(newest)
         self.left.advance(newest)
         self.judged.advance(newest)
+        self.watched.advance(newest)
         self.join.newest = self.identified.newest = max(self.join.newest, newest)
 
     def finish(self) -> None:
@@ -381,7 +391,7 @@ class Pipeline:
 
     def work(self) -> bool:
         """Do one step of the pending work in panes; return whether there was any."""
-        parts = (self.panes, self.counted, self.left, self.judged)
+        parts = (self.panes, self.counted, self.left, self.judged, self.watched)
         return any(part.work() for part in parts)
 
     def release(self) -> None:
@@ -424,7 +434,8 @@ class Pipeline:
                     f"early: with this {length}, max_pending is enough for {rate:,.1f} {rows} a "
                     "second"
                 )
-            settle(self.suite, join, self.panes, self.counted, self.left, self.judged, self.newest)
+            panes = Settled(self.panes, self.counted, self.left, self.judged, self.watched)
+            settle(self.suite, join, panes, self.newest)
 
     # --- states ------------------------------------------------------------------------------
 
@@ -460,6 +471,7 @@ class Pipeline:
         self.counted.merge([other.counted for other in others])
         self.left.merge([other.left for other in others])
         self.judged.merge([other.judged for other in others])
+        self.watched.merge([other.watched for other in others])
         for other in others:
             self.newest.merge(other.newest)
             if other.join.names and not self.join.names:
@@ -510,40 +522,40 @@ class Pipeline:
         return self.panes.over(*span) + waiting
 
     def unmerged(
-        self, span: Span, clock: int, *, judged: bool = False
+        self, span: Span, clock: int, of: Content = "metrics"
     ) -> list[tuple[PaneTree, Node]]:
         """Return the tree nodes that are to be merged first, children before parents.
 
-        They are those for `parts`, or for `judgments` if `judged`.
+        They are those for `parts`, `judgments` or `input_parts`.
         """
-        if judged:
+        if of == "judgments":
             return [*self.judged.unmerged(*span)]
-        if span in self.merged_windows(clock):
+        if of == "metrics" and span in self.merged_windows(clock):
             return []
         units = self._units(span, clock)
         waiting = (self._waiting, self._waiting_observations)
-        trees = [node for tree in waiting for node in tree.unmerged(*units)]
-        return [*self.panes.unmerged(*span), *trees]
+        trees = [node for each in waiting for node in each.unmerged(*units, of)]
+        return [*self._panes[of].unmerged(*span), *trees]
 
     def keeps(self, span: Span) -> bool:
         """Whether all panes of a span are still within retention."""
         return span.first >= self.config.tiers[span.place].oldest(max(self.panes.newest, 0))
 
-    def each(self, span: Span, clock: int, *, counted: bool = False) -> list[tuple[State, ...]]:
-        """Return the states of each pane of a span; with `counted`, its coverage states.
+    def each(self, span: Span, clock: int, of: Content = "metrics") -> list[tuple[State, ...]]:
+        """Return the states of each pane of a span: of metrics, coverage or inputs.
 
         A pane has the same state objects until it gets new rows.
         """
         self._units(span, clock)
         place, first, last = span
-        found = (self.counted if counted else self.panes).each(place, first, last)
+        found = self._panes[of].each(place, first, last)
         for waiting in (self._waiting, self._waiting_observations):
             oldest = waiting.oldest()
             if oldest is not None:
-                over = waiting.counted if counted else waiting.over
                 begin = self.config.tiers[place].number(oldest * self.join.unit)
                 for number in range(max(begin, first), last + 1):
-                    found[number - first] += tuple(over(*self._range(Span(place, number, number))))
+                    units = self._range(Span(place, number, number))
+                    found[number - first] += tuple(waiting.over(*units, of))
         return found
 
     def last(self, n: int, clock: int) -> State:
@@ -600,7 +612,7 @@ class Pipeline:
     def _counted(self, span: Span, clock: int) -> State:
         """Return the coverage state of a span."""
         units = self._units(span, clock)
-        return merged(COVERAGE, self.counted.over(*span) + self._waiting.counted(*units))
+        return merged(COVERAGE, self.counted.over(*span) + self._waiting.over(*units, "coverage"))
 
     def unlabelled(self, span: Span, clock: int) -> Unlabelled:
         """Return the unlabelled rows of a span."""
@@ -626,6 +638,18 @@ class Pipeline:
             waiting += [batch for _, batch in judged_rows(join, rows, found)]
         return self.judged.over(*span), waiting
 
+    def input_parts(self, span: Span, clock: int) -> list[State]:
+        """Return states whose merge is the state of the inputs of a span."""
+        units = self._units(span, clock)
+        waiting = (self._waiting, self._waiting_observations)
+        parts = [state for each in waiting for state in each.over(*units, "inputs")]
+        return self.watched.over(*span) + parts
+
+    @property
+    def _panes(self) -> dict[Content, Panes]:
+        """The panes of rows that do not wait."""
+        return {"metrics": self.panes, "coverage": self.counted, "inputs": self.watched}
+
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Update the waiting rows that a span covers; return their first and last pane."""
         first, last = self._range(span)
@@ -642,7 +666,7 @@ class Pipeline:
     def nbytes(self) -> int:
         """Bytes used by the state."""
         waiting = self._waiting.nbytes + self._waiting_observations.nbytes
-        parts = (self.panes, self.counted, self.left, self.judged, self.newest)
+        parts = (self.panes, self.counted, self.left, self.judged, self.watched, self.newest)
         rows = sum(join.table.nbytes for join in self._joins)
         return waiting + rows + sum(part.nbytes for part in parts)
 
@@ -652,6 +676,7 @@ class Pipeline:
         twin.elsewhere = dict(self.elsewhere)
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
         twin.left, twin.judged = self.left.copy(), self.judged.copy()
+        twin.watched = self.watched.copy()
         twin.join, twin.newest = self.join.copy(), self.newest.copy()
         twin.identified = self.identified.copy()
         twin._begin_checks()

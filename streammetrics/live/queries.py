@@ -14,7 +14,7 @@ from streammetrics.core.errors import UndefinedMetricWarning, warn_caller
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
-from streammetrics.live.alerts.rule import Rule, Watch
+from streammetrics.live.alerts.rule import Rule, Watch, source_of
 from streammetrics.live.events import SliceKeys, duration, instant, shown_duration, shown_time
 from streammetrics.live.panes import size_of
 from streammetrics.live.pipeline import merged
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.events import By, Tier
     from streammetrics.live.ingest import Ingest
+    from streammetrics.live.inputs import InputTable
+    from streammetrics.live.join import Content
     from streammetrics.live.panes import Coverage
     from streammetrics.live.pipeline import Pipeline
 
@@ -124,12 +126,22 @@ class Queries:
         estimator = self.config.declared.estimator
         if estimator is None:
             raise ValueError('estimated() needs judgments: name their column, Live(proxy="judge")')
-        with self._prepared(length, end, judged=True) as (pipeline, span):
+        with self._prepared(length, end, "judgments") as (pipeline, span):
             states, waiting = pipeline.judgments(span, self.clock)
         state = merged(estimator, states)
         for batch in waiting:
             state = estimator._plan.with_slices(state, batch)
         return estimator._at(state)
+
+    def inputs(self, length: Duration, *, end: object = None) -> InputTable:
+        """Return the inputs of a window, see `Live.inputs`."""
+        inputs = self.config.declared.inputs
+        if not inputs:
+            raise ValueError('there are no inputs: declare some, Live(inputs={"age": "number"})')
+        with self._prepared(length, end, "inputs") as (pipeline, span):
+            parts = pipeline.input_parts(span, self.clock)
+        state = inputs.plan.merged(inputs.plan.start, parts)
+        return inputs.table(state)
 
     def coverage(self, length: Duration, *, end: object = None) -> Coverage:
         """Return the coverage of a window, see `Live.coverage`."""
@@ -145,8 +157,12 @@ class Queries:
             if not isinstance(rule, Rule):
                 raise TypeError(f'{rule!r} is not a rule, such as sm.Below("auc", 0.8)')
             keys = self._shared.current.keys
-            rule.check(keys.inner)
-            if (by := getattr(rule, "by", None)) is not None:
+            suite, of = source_of(rule, self._shared.current)
+            by = getattr(rule, "by", None)
+            if by is not None and of == "inputs":
+                raise ValueError(f"by={by!r}: inputs are not kept by slice: leave it out")
+            rule.check(suite)
+            if by is not None:
                 keys.shown(self.suite._plan.start, by)  # there have to be such slices
         return self._watch.alerts(self.reading(), lambda: self.clock, rules)
 
@@ -227,21 +243,21 @@ class Queries:
 
     @contextmanager
     def _prepared(
-        self, length: Duration, end: object, *, judged: bool = False
+        self, length: Duration, end: object, of: Content = "metrics"
     ) -> Iterator[tuple[Pipeline, Span]]:
         """Lock the pipeline, with the panes of a window, which are prepared before."""
         until = None if end is None else instant(end, "end")
         span = self.span(length, until)
-        self._prepare(span, judged=judged)
+        self._prepare(span, of=of)
         with self._local() as pipeline:
             yield pipeline, span if pipeline.keeps(span) else self._span_of(length, until)
 
-    def _prepare(self, span: Span, go_on: GoOn | None = None, *, judged: bool = False) -> None:
+    def _prepare(self, span: Span, go_on: GoOn | None = None, *, of: Content = "metrics") -> None:
         """Merge the tree nodes that a span is read from, without holding the lock."""
         if go_on is not None:
             go_on()
         with self._local() as pipeline:
-            missing = pipeline.unmerged(span, self.clock, judged=judged)
+            missing = pipeline.unmerged(span, self.clock, of)
         for tree, node in missing:
             if go_on is not None:
                 go_on()

@@ -71,6 +71,8 @@ def described(cls: type, pipeline: Pipeline) -> Description:
         **nested("counted", _panes(pipeline.counted)),
         **nested("left", _left(pipeline.left)),
         **(nested("judged", _panes(pipeline.judged)) if pipeline.judged.plan.schemas else {}),
+        **(nested("inputs", _panes(pipeline.watched)) if pipeline.inputs else {}),
+        **nested("references", pipeline.inputs.arrays()),
         **nested("rows", row_arrays),
         **nested("observations", observed),
         **nested("newest", _newest(newest)),
@@ -83,11 +85,14 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
-    pipeline = _pipeline(suite, Config.read(meta.get("config"), suite))
+    config = Config.read(meta.get("config"), suite, part(arrays, "references"))
+    pipeline = _pipeline(suite, config)
     newest = _time(meta.get("newest"))
     kept = {"panes": pipeline.panes, "counted": pipeline.counted}
     if pipeline.judged.plan.schemas:
         kept["judged"] = pipeline.judged
+    if pipeline.inputs:
+        kept["inputs"] = pipeline.watched
     for name, panes in kept.items():
         panes.newest = newest
         _read_panes(part(arrays, name), panes)
@@ -225,7 +230,9 @@ def _read_rows(told: object, arrays: Arrays, join: Join, pipeline: Pipeline) -> 
         join.limit = limit
     if len(times):
         _check_rows(keys, times, flags, join)
-        pipeline.keys.check(dict(zip(names, columns, strict=True)), without=join.label)
+        every = dict(zip(names, columns, strict=True))
+        pipeline.keys.check(pipeline.inputs.rest(every), without=join.label)
+        pipeline.inputs.check(every)
         join.name(names)
         join.table.append(Predictions(keys, times, tuple(columns)))
         labelled = np.flatnonzero(flags & LABELLED > 0)

@@ -18,6 +18,7 @@ from streammetrics.core.columns.schema import joined_facts, reject, reject_prese
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, an
 from streammetrics.live.events import SliceKeys
+from streammetrics.live.inputs import Inputs
 from streammetrics.live.possible.judged import estimator_of, judged_batch
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.rows import batch_of, columns_of
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Kind, Rows, Schema
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.types import ArrayLike, ClassLabel, Document, Json
+    from streammetrics.core.types import ArrayLike, Arrays, ClassLabel, Document, Json
     from streammetrics.inference.estimated import Estimated
+    from streammetrics.live.inputs import Input
 
     Type = str | int  # one of the names below, or the number of values per row
 
@@ -126,6 +128,7 @@ class Checks:
         default: The label assumed for missing labels.
         declared: Raises if columns do not match their declaration.
         estimator: The metrics that are estimated, if there are judgments.
+        inputs: The declared inputs.
         apart: Whether to check labels alone, not together with an earlier valid prediction.
     """
 
@@ -138,8 +141,9 @@ class Checks:
         default: object = None,
         declared: Callable[[Mapping[str, Column]], None] | None = None,
         estimator: Estimated | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
-        self._declared, self._estimator = declared, estimator
+        self._declared, self._estimator, self._inputs = declared, estimator, inputs or Inputs()
         self._suite, self._kinds, self._facts, self._apart = suite, kinds_of(suite), facts, apart
         self._truth, self._default = truth_of(suite), default
         self._plan = suite._plan
@@ -154,11 +158,14 @@ class Checks:
         Raises:
             InvalidBatchError: The rows are invalid, or contradict earlier rows.
         """
-        columns = self._without_judgments(columns)
+        columns = self._of_metrics(columns)
         return self._agreed(*self._read(columns, _length(columns), columns.keys()))
 
-    def _without_judgments(self, columns: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
-        """Return rows without their judgments, which are validated as labels."""
+    def _of_metrics(self, columns: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
+        """Return rows without inputs, and without judgments, which are validated as labels."""
+        if self._inputs:
+            self._inputs.take(columns, _length(columns))
+            columns = self._inputs.rest(columns)
         if self._estimator is None:
             return columns
         batch, proxy = judged_batch(self._estimator, columns), self._estimator.proxy
@@ -183,7 +190,7 @@ class Checks:
 
     def predicted(self, columns: Mapping[str, ArrayLike]) -> bool:
         """Check rows without labels, using candidate labels; otherwise as `observed`."""
-        columns = self._without_judgments(columns)
+        columns = self._of_metrics(columns)
         n = _length(columns)
         first: InvalidBatchError | None = None
         others = {name: value for name, value in columns.items() if name not in self._made}
@@ -415,6 +422,7 @@ class Declared:
             declares weights of predictions.
         target_range: The smallest and the largest target of a regression.
         proxy: The column of judgments, which are declared as the label is.
+        inputs: The inputs.
 
     Raises:
         ValueError: A parameter does not fit the metrics; the message says what to pass.
@@ -422,6 +430,7 @@ class Declared:
     Attributes:
         kinds: The kind of each column, by the user's name.
         estimator: The metrics that are estimated with judgments, ``None`` without a proxy.
+        inputs: The declared inputs.
         weights: The user's name of the weight column.
         facts: The facts of valid rows for each schema; empty if no example row can be built, e.g.
             for boxes, so that the first rows determine them.
@@ -434,6 +443,7 @@ class Declared:
         types: Mapping[str, Type] | None = None,
         target_range: tuple[float, float] | None = None,
         proxy: str | None = None,
+        inputs: Sequence[Input] = (),
     ) -> None:
         self._suite, self._keys, self.proxy = suite, SliceKeys(suite), proxy
         self.kinds = kinds_of(suite)
@@ -464,6 +474,8 @@ class Declared:
         self.target_range = target_range and (float(target_range[0]), float(target_range[1]))
         self.labels, self._ignored = self._classes(labels)
         self._check_types()
+        self.inputs = Inputs(inputs, {*self.kinds, self.weights})
+        self._check_inputs()
         self.facts = self._facts()
 
     def _declare_judgments(self, proxy: str) -> None:
@@ -475,6 +487,17 @@ class Declared:
         if self._truth in self._class_columns:
             self._class_columns |= {proxy}
 
+    def _check_inputs(self) -> None:
+        """Raise if no prediction can have an input, or a name has two meanings."""
+        for name in metrics_of(self._keys.inner):
+            if self.inputs.suite is not None and name in self.inputs.suite:
+                raise ValueError(f"inputs: {name!r} is also the name of a metric: rename one")
+        for name in (one.name for one in self.inputs.every if one.name in self.kinds):
+            if name == self._truth and name not in self._keys.kinds:
+                raise ValueError(f"inputs: {name!r} is the label, which predictions do not have")
+            if isinstance(what := self._type(name), int) and what > 1:
+                raise ValueError(f"inputs: {name!r} has {what} numbers a row, and an input has one")
+
     def described(self) -> Document:
         """Return the declaration for a file, defaults included."""
         types = {name: self._type(name) for name in self.kinds}
@@ -485,6 +508,7 @@ class Declared:
             "types": dict(sorted(types.items())),
             "target_range": self.target_range and [*map(repr, self.target_range)],
             **({} if self.proxy is None else {"proxy": self.proxy}),
+            **({"inputs": self.inputs.described()} if self.inputs else {}),
         }
 
     def __eq__(self, other: object) -> bool:
@@ -494,8 +518,8 @@ class Declared:
         return hash(str(self.described()))
 
     @classmethod
-    def read(cls, suite: Mergeable, told: Mapping[str, Json]) -> Self:
-        """Return the declaration described in a file.
+    def read(cls, suite: Mergeable, told: Mapping[str, Json], references: Arrays) -> Self:
+        """Return the declaration described in a file, with the references of its inputs.
 
         Raises:
             StateFormatError: It does not fit the metrics.
@@ -503,7 +527,9 @@ class Declared:
         limits = told["target_range"]
         try:
             target_range = limits and tuple(map(float, limits))
-            return cls(suite, told["labels"], dict(told["types"]), target_range, told.get("proxy"))
+            inputs = Inputs.read(told["inputs"], references) if "inputs" in told else ()
+            types, proxy = dict(told["types"]), told.get("proxy")
+            return cls(suite, told["labels"], types, target_range, proxy, inputs)
         except (TypeError, ValueError) as error:
             raise StateFormatError(f"the state has an invalid declaration: {error}") from error
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from streammetrics.live.config import Config
     from streammetrics.live.events import By, Tier
+    from streammetrics.live.join import Content
     from streammetrics.live.pipeline import Pipeline
 
 
@@ -524,10 +525,19 @@ def check_windows(config: Config, rule: Rule, *, waits: bool) -> None:
             place_of(config.tiers, length, back)
 
 
+def source_of(rule: Rule, pipeline: Pipeline) -> tuple[Mergeable, Content]:
+    """Return the metrics that a rule names, not sliced, and in which panes they are."""
+    inputs, name = pipeline.inputs.suite, getattr(rule, "metric", None)
+    if inputs is not None and name is not None and name in inputs:
+        return inputs, "inputs"
+    return pipeline.keys.inner, "coverage" if getattr(rule, "counted", False) else "metrics"
+
+
 class View:
     """A snapshot of a stream for one rule.
 
     Args:
+        rule: The rule.
         pipeline: The pipeline, which is locked while the view reads it.
         clock: The time of reading, not earlier than the newest event.
         seen: What the rule read at its last evaluation; updated by this one.
@@ -536,14 +546,15 @@ class View:
 
     def __init__(
         self,
+        rule: Rule,
         pipeline: Pipeline,
         clock: int,
         seen: LastLook,
-        lines: dict[tuple[Span, bool], PaneRun],
+        lines: dict[tuple[Span, Content], PaneRun],
     ) -> None:
         self._pipeline, self.clock, self.seen, self._lines = pipeline, clock, seen, lines
         self._keys = pipeline.keys
-        self.suite = pipeline.keys.inner  # the empty set or metric, not sliced
+        self.suite, self._of = source_of(rule, pipeline)
 
     @property
     def newest(self) -> int:
@@ -559,7 +570,7 @@ class View:
         """Return the time before which panes are complete, i.e. no more events are expected.
 
         Args:
-            after: How long after its end a pane is complete. ``None``: if predictions wait for
+            after: How long after its end a pane is complete. ``None``: if metrics wait for
                 labels, as long as a label can arrive in time; otherwise one pane of the finest
                 tier.
         """
@@ -571,7 +582,8 @@ class View:
         return min(self._pipeline.oldest(), self.clock)
 
     def _delay(self, after: str | None) -> int:
-        return delay_of(self._pipeline.config, after, waits=bool(self._pipeline.join.names))
+        waits = bool(self._pipeline.join.names) and self._of != "inputs"
+        return delay_of(self._pipeline.config, after, waits=waits)
 
     def judged(self, rule: WindowRule) -> Callable[[], list[Moment]]:
         """Return a function that judges the windows that end with each complete pane.
@@ -625,7 +637,7 @@ class View:
         for of, panes, lasts in every:
             some = lasts[kept]
             begin = int(some[0]) - panes + 1
-            line = self._line(Span(of, begin, int(some[-1])), counted=rule.counted)
+            line = self._line(Span(of, begin, int(some[-1])))
             windows.append(Windows(line, some, panes))
         return WindowsRun(ends[kept], windows)
 
@@ -659,7 +671,7 @@ class View:
 
     def _reads(self, rule: WindowRule) -> Reads:
         """Return how the rule reads states; only the part that it judges is merged."""
-        if rule.counted:
+        if self._of == "coverage":
             return Reads(COVERAGE, lambda state: state, lambda state: coverage_of(state, (0,) * 5))
         return self.reads(rule.part(self.suite), getattr(rule, "by", None))
 
@@ -669,14 +681,16 @@ class View:
             shown = self._keys.shown
             return Reads(self._pipeline.suite, lambda state: state, lambda state: shown(state, by))
         parted, whole = self.suite._plan.parting(part._plan), self._keys.whole
+        if self._of == "inputs":  # which are not sliced
+            return Reads(part, parted, part._at)
         return Reads(part, lambda state: parted(whole(state)), part._at)
 
-    def _line(self, span: Span, *, counted: bool = False) -> PaneRun:
+    def _line(self, span: Span) -> PaneRun:
         """Return the current panes of a span."""
-        line = self._lines.get((span, counted))
+        line = self._lines.get((span, self._of))
         if line is None:
-            parts = self._pipeline.each(span, self.clock, counted=counted)
-            line = self._lines[span, counted] = PaneRun(span, parts)
+            parts = self._pipeline.each(span, self.clock, self._of)
+            line = self._lines[span, self._of] = PaneRun(span, parts)
         return line
 
     def busy(self) -> list[tuple[int, int]]:
@@ -745,8 +759,10 @@ class Watch:
         with self._guard._lock:
             with pipeline as held:
                 now = clock()
-                lines: dict[tuple[Span, bool], PaneRun] = {}
-                views = [View(held, now, self._seen.get(rule, LastLook()), lines) for rule in rules]
+                lines: dict[tuple[Span, Content], PaneRun] = {}
+                views = [
+                    View(rule, held, now, self._seen.get(rule, LastLook()), lines) for rule in rules
+                ]
                 judges = [rule.moments(view) for rule, view in zip(rules, views, strict=True)]
             alerts = []
             for rule, view, judge in zip(rules, views, judges, strict=True):

@@ -5,18 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, Share
 from streammetrics.core.errors import an
-from streammetrics.core.fields.histograms import Weighed
-from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.loading import from_bytes, load
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.inference.distributions import normal_quantile
 from streammetrics.live.alerts.by_slice import (
     by_title,
     check_limits,
@@ -32,16 +29,14 @@ from streammetrics.live.alerts.rule import (
     reading_of,
 )
 from streammetrics.live.events import duration
-from streammetrics.metrics.drift import (
-    JensenShannon,
-    KSDistance,
-    PopulationStability,
-    Wasserstein,
-    gaps_of,
+from streammetrics.live.samples import (
+    Method,
+    chance_of,
+    distance_of,
+    statistic_in,
+    together,
+    values_in,
 )
-from streammetrics.statistics.scores.histogram import ScoreHistogram
-from streammetrics.statistics.scores.losses import SampleHistogram
-from streammetrics.statistics.sums.values import ValueHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,9 +46,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Verdict, View
 
     Ends = Ints
-    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.live.panes import Coverage as CoverageCounts
-    from streammetrics.metrics.drift import SampleDistance
 
 
 __all__ = [
@@ -496,8 +489,6 @@ class Silence(Rule):
         return f"no events for {self.length}"
 
 
-Method = Literal["ks", "wasserstein", "psi", "js"]
-
 _THRESHOLDS = {"ks": 0.1, "psi": 0.2, "js": 0.1}
 
 
@@ -604,7 +595,7 @@ class Drift(_OneWindow):
     def part(self, suite: Mergeable) -> Mergeable:
         """Return the metric with only the histogram, if there is one, otherwise the suite."""
         every: Any = suite.values() if isinstance(suite, MetricSet) else ()
-        wanted = _statistic(suite, self.column)
+        wanted = statistic_in(suite, self.column)
         key = wanted._key, wanted.schema
         return next((one for one in every if [*one._plan.places] == [key]), suite)
 
@@ -616,12 +607,10 @@ class Drift(_OneWindow):
         if current is None or rows < self.min_rows:
             return Moment(end, "no data", rows=rows, told=f"{rows:,} rows")
         reference: Any = self._reference.histogram  # not None, as the constructor has checked
-        samples = _together(reference, current)
-        distance = self._distance(samples.max_bins)
-        with own_arithmetic():
-            value = distance.readout(samples)
-            low, high = (value, value) if samples.exact else distance.interval(samples)
-        floor, threshold = self._floor(samples), float(self.threshold or 0.0)
+        samples = together(reference, current)
+        value, low, high = distance_of(samples, self.method, self.bins)
+        floor = chance_of(samples, self.method, self.bins, self.level)
+        threshold = float(self.threshold or 0.0)
         least = max(floor, threshold)
         verdict: Verdict = "bad" if low > least else "good" if high <= least else "between"
         told = (
@@ -630,87 +619,5 @@ class Drift(_OneWindow):
         )
         return Moment(end, verdict, value, low, high, rows, told)
 
-    def _distance(self, max_bins: int) -> SampleDistance:
-        if self.method == "ks":
-            return KSDistance(max_bins=max_bins)
-        if self.method == "wasserstein":
-            return Wasserstein(max_bins=max_bins)
-        if self.method == "psi":
-            return PopulationStability(max_bins=max_bins, bins=self.bins, pseudo_count=0.5)
-        return JensenShannon(max_bins=max_bins, bins=self.bins)
-
-    def _floor(self, samples: SampleHistogram) -> float:
-        """Return the noise floor: a bound on the `level` quantile of the drift-free distance."""
-        (histogram,) = samples.classes()
-        n, m = histogram.totals()
-        parts, tail = 1 / n + 1 / m, 1 - self.level
-        if self.method == "ks":  # Smirnov's limit law; conservative with ties
-            return min(math.sqrt(-math.log(tail / 2) / 2 * parts), 1.0)
-        if self.method == "wasserstein":
-            # The integral of |B(F)| for a Brownian bridge B: its mean plus a concentration bound.
-            spread = gaps_of(samples).spread
-            return (
-                spread
-                * math.sqrt(parts)
-                * (math.sqrt(2 / math.pi) + math.sqrt(-2 * math.log(tail)))
-            )
-        free = self.bins - 1  # Pearson's chi-squared, in the Wilson-Hilferty approximation
-        cube = 1 - 2 / (9 * free) + normal_quantile(self.level) * math.sqrt(2 / (9 * free))
-        stability = free * max(cube, 0.0) ** 3 * parts
-        return stability if self.method == "psi" else math.sqrt(stability / 8)
-
     def _says(self) -> str:
         return f"drift of {self.column} by {self.method} over {self.window}"
-
-
-class ColumnHistogram(NamedTuple):
-    """The histogram of a column, ``None`` without rows, and whether it holds logits."""
-
-    histogram: SortedHistogram | None
-    logits: bool
-
-
-def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
-    """Return the histogram of a column in a set or a metric; with None, the first histogram.
-
-    Raises:
-        ValueError: There is no such histogram, or the column has several.
-    """
-    held = _statistic(what, column)
-    histograms = held.histograms
-    if len(histograms) > 1:
-        raise ValueError(f"{column!r} has {len(histograms)} columns of scores, not one")
-    logits = isinstance(held, ScoreHistogram) and held.keeps_logits
-    return ColumnHistogram(histograms[0] if histograms else None, logits)
-
-
-def _statistic(what: Mergeable, column: str | None) -> Any:
-    """Return the statistic with the histogram of a column; with None, the first such statistic."""
-    titles = getattr(what, "columns", {})
-    for statistic in what._accumulator.flush().statistics:
-        name = statistic.schema.inputs[-1]
-        plain = isinstance(statistic, ValueHistogram) and statistic.of == "values"
-        fits = column is None or titles.get(name, name) == column
-        if fits and (plain or isinstance(statistic, ScoreHistogram)):
-            return statistic
-    raise ValueError(
-        f"there is no histogram of {column or 'values'!r}: put a Quantile of it into the set, or a "
-        "metric of scores such as ROCAUC"
-    )
-
-
-@lru_cache(maxsize=64)
-def _pooled(reference: SortedHistogram, most: int) -> SortedHistogram:
-    """Return an immutable reference as the first sample; cached, because it is used often."""
-    return reference.pooled(most, 0)
-
-
-def _together(reference: SortedHistogram, current: SortedHistogram) -> SampleHistogram:
-    """Return both histograms as the two samples of one histogram."""
-    most = max(reference.max_cells, current.max_cells)
-    both = _pooled(reference, most).fork()
-    both.merge(current.pooled(most, 1))
-    samples = SampleHistogram(max_bins=most)
-    whole = all(isinstance(total, int) for total in both.totals())
-    samples.counted = Weighed((both,), whole=whole)
-    return samples

@@ -1,0 +1,132 @@
+"""Histograms of columns in states, compared with a reference: distances, and what chance does."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from streammetrics.core.fields.histograms import Weighed
+from streammetrics.core.floating import own_arithmetic
+from streammetrics.inference.distributions import normal_quantile
+from streammetrics.metrics.drift import (
+    JensenShannon,
+    KSDistance,
+    PopulationStability,
+    Wasserstein,
+    gaps_of,
+)
+from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
+from streammetrics.statistics.scores.losses import SampleHistogram
+from streammetrics.statistics.sums.values import ValueHistogram
+
+if TYPE_CHECKING:
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.metrics.drift import SampleDistance
+
+Method = Literal["ks", "wasserstein", "psi", "js"]
+PSEUDO_COUNT = 0.5  # of a PSI, which an empty bin would make infinite
+
+
+class ColumnHistogram(NamedTuple):
+    """The histogram of a column, ``None`` without rows, and whether it holds logits."""
+
+    histogram: SortedHistogram | None
+    logits: bool
+
+
+def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
+    """Return the histogram of a column in a set or a metric; with None, the first histogram.
+
+    Raises:
+        ValueError: There is no such histogram, or the column has several.
+    """
+    held = statistic_in(what, column)
+    histograms = held.histograms
+    if len(histograms) > 1:
+        raise ValueError(f"{column!r} has {len(histograms)} columns of scores, not one")
+    logits = isinstance(held, ScoreHistogram) and held.keeps_logits
+    return ColumnHistogram(histograms[0] if histograms else None, logits)
+
+
+def statistic_in(what: Mergeable, column: str | None) -> Any:
+    """Return the statistic with the histogram of a column; with None, the first such statistic."""
+    titles = getattr(what, "columns", {})
+    for statistic in what._accumulator.flush().statistics:
+        name = statistic.schema.inputs[-1]
+        plain = isinstance(statistic, ValueHistogram) and statistic.of == "values"
+        fits = column is None or titles.get(name, name) == column
+        if fits and (plain or isinstance(statistic, ScoreHistogram)):
+            return statistic
+    raise ValueError(
+        f"there is no histogram of {column or 'values'!r}: put a Quantile of it into the set, or a "
+        "metric of scores such as ROCAUC"
+    )
+
+
+@lru_cache(maxsize=64)
+def _pooled(reference: SortedHistogram, most: int) -> SortedHistogram:
+    """Return an immutable reference as the first sample; cached, because it is used often."""
+    return reference.pooled(most, 0)
+
+
+def together(reference: SortedHistogram, current: SortedHistogram) -> SampleHistogram:
+    """Return both histograms as the two samples of one histogram."""
+    most = max(reference.max_cells, current.max_cells)
+    both = _pooled(reference, most).fork()
+    both.merge(current.pooled(most, 1))
+    return samples_of(both, most)
+
+
+def samples_of(histogram: SortedHistogram, most: int) -> SampleHistogram:
+    """Return a histogram of two samples as a statistic."""
+    samples = SampleHistogram(max_bins=most)
+    whole = all(isinstance(total, int) for total in histogram.totals())
+    samples.counted = Weighed((histogram,), whole=whole)
+    return samples
+
+
+def metric_for(
+    method: Method, bins: int | Literal["categories"], max_bins: int = MAX_BINS
+) -> SampleDistance:
+    """Return the metric of a distance between samples."""
+    if method == "ks":
+        return KSDistance(max_bins=max_bins)
+    if method == "wasserstein":
+        return Wasserstein(max_bins=max_bins)
+    if method == "psi":
+        return PopulationStability(max_bins=max_bins, bins=bins, pseudo_count=PSEUDO_COUNT)
+    return JensenShannon(max_bins=max_bins, bins=bins)
+
+
+def distance_of(samples: SampleHistogram, method: Method, bins: int) -> tuple[float, float, float]:
+    """Return the distance of two samples, and its certain lower and upper bound."""
+    distance = metric_for(method, bins, samples.max_bins)
+    with own_arithmetic():
+        value = distance.readout(samples)
+        low, high = (value, value) if samples.exact else distance.interval(samples)
+    return value, low, high
+
+
+def chance_of(samples: SampleHistogram, method: Method, bins: int, level: float) -> float:
+    """Return a bound on the `level` quantile of the distance of samples of one population."""
+    (histogram,) = samples.classes()
+    n, m = histogram.totals()
+    parts, tail = 1 / n + 1 / m, 1 - level
+    if method == "ks":  # Smirnov's limit law; conservative with ties
+        return min(math.sqrt(-math.log(tail / 2) / 2 * parts), 1.0)
+    if method == "wasserstein":
+        # The integral of |B(F)| for a Brownian bridge B: its mean plus a concentration bound.
+        spread = gaps_of(samples).spread
+        width = math.sqrt(2 / math.pi) + math.sqrt(-2 * math.log(tail))
+        return spread * math.sqrt(parts) * width
+    return chance_of_bins(method, bins, parts, level)
+
+
+def chance_of_bins(method: Method, bins: int, parts: float, level: float) -> float:
+    """Return the bound for PSI or JS; `parts` is the sum of 1 / rows of both samples."""
+    free = bins - 1  # Pearson's chi-squared, in the Wilson-Hilferty approximation
+    cube = 1 - 2 / (9 * free) + normal_quantile(level) * math.sqrt(2 / (9 * free))
+    stability = free * max(cube, 0.0) ** 3 * parts
+    return stability if method == "psi" else math.sqrt(stability / 8)
