@@ -564,6 +564,8 @@ def inputs_of(given: Mapping[str, object] | None) -> list[Input]:
 
 
 def _input_of(name: str, told: Any) -> Input:
+    if isinstance(told, Input):
+        return told
     values = {"type": told} if isinstance(told, str) else told
     if not isinstance(name, str) or not name or name in _RESERVED:
         raise ValueError(f"inputs: {name!r} is not the name of an input")

@@ -344,7 +344,8 @@ class Live(Stateful, Generic[M_co]):
 
         The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, ``start``,
         the start of the window, and for each metric ``NAME``, ``NAME_low`` and ``NAME_high``; for a
-        single metric ``value``, ``low`` and ``high``. Metrics with non-numeric values, such as
+        single metric ``value``, ``low`` and ``high``. Declared `inputs` have such columns too, e.g.
+        ``age/nulls``. Metrics with non-numeric values, such as
         curves, have no column.
 
         The last window is that of `window`, and the first one is the first with a row. Before any

@@ -274,8 +274,16 @@ class Queries:
         with self._local() as pipeline:
             return size_of(pipeline.parts(span, self.clock))
 
-    def windows(self, spans: Iterable[Span], go_on: GoOn | None = None) -> Iterator[WindowRead]:
-        """Yield windows, except those whose panes are dropped before they are read."""
+    def windows(
+        self, spans: Iterable[Span], go_on: GoOn | None = None, *, inputs: bool = False
+    ) -> Iterator[WindowRead]:
+        """Yield windows, except those whose panes are dropped before they are read.
+
+        Args:
+            spans: Their panes.
+            go_on: Called between two merges; raises if no client waits any more.
+            inputs: Whether to read their inputs too.
+        """
         for span in spans:
             self._prepare(span, go_on)
             with self._local() as pipeline:
@@ -283,11 +291,14 @@ class Queries:
                     continue
                 parts = pipeline.parts(span, self.clock)
                 share = pipeline.share(span, self.clock)
-            yield WindowRead(span, *bounds_of(self.config.tiers, span), parts, share)
+                more = pipeline.input_parts(span, self.clock) if inputs else ()
+            yield WindowRead(span, *bounds_of(self.config.tiers, span), parts, share, more)
 
     def series(self, spans: Iterable[Span], by: By = None) -> Series:
         """Return the metrics over windows, the oldest first, see `Live.series`."""
-        return series_of(self.suite, self.windows(spans), by)
+        inputs = self.config.declared.inputs.suite if by is None else None
+        windows = self.windows(spans, inputs=inputs is not None)
+        return series_of(self.suite, windows, by, inputs)
 
 
 class Readable(Protocol):
@@ -324,6 +335,7 @@ class WindowRead(NamedTuple):
         end: The end time in nanoseconds.
         parts: The states to merge.
         coverage: The share of its predictions with a label.
+        inputs: The states of its inputs to merge, if they were read.
     """
 
     span: Span
@@ -331,10 +343,16 @@ class WindowRead(NamedTuple):
     end: int
     parts: Sequence[State]
     coverage: float
+    inputs: Sequence[State] = ()
 
 
-def series_of(suite: Mergeable, windows: Iterable[WindowRead], by: By = None) -> Series:
-    """Return the series of windows of a suite, or of its slices with `by`.
+def series_of(
+    suite: Mergeable,
+    windows: Iterable[WindowRead],
+    by: By = None,
+    inputs: MetricSet | None = None,
+) -> Series:
+    """Return the series of windows of a suite and its inputs, or of its slices with `by`.
 
     Each window is merged and released before the next, so that memory does not grow with length.
     """
@@ -342,9 +360,11 @@ def series_of(suite: Mergeable, windows: Iterable[WindowRead], by: By = None) ->
     for window in windows:
         shown = keys.shown(merged(suite, window.parts), by)
         ends.append(window.end)
-        tables.append(_table(shown, window.start, window.coverage, by))
+        table = _table(shown, window.start, window.coverage, by)
+        tables.append(table | _of_inputs(inputs, window.inputs))
     if not tables:  # a window without rows has the same columns
         none = _table(keys.shown(suite._plan.start, by), 0, math.nan, by)
+        none |= _of_inputs(inputs, ())
         return Series({name: column[:0] for name, column in _joined([0], [none]).items()})
     return _joined(ends, tables)
 
@@ -361,6 +381,13 @@ def _table(window: Any, start: int, coverage: float, by: By) -> dict[str, Array]
     place, starts = list(slices).index("n_rows") + 1, begin.repeat(len(slices["n_rows"]))
     columns = list(slices.items())
     return dict([*columns[:place], ("start", starts), *columns[place:]])
+
+
+def _of_inputs(inputs: MetricSet | None, states: Sequence[State]) -> dict[str, Array]:
+    if inputs is None:
+        return {}
+    window = inputs._at(merged(inputs, states))
+    return {name: np.array([value]) for name, value in _numbers(window).items()}
 
 
 def _joined(ends: Sequence[int], tables: Sequence[Mapping[str, Array]]) -> Series:

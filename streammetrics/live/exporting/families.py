@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streammetrics.live.alerts.rule import Alerts
+    from streammetrics.live.inputs import InputTable
     from streammetrics.live.panes import Coverage
     from streammetrics.live.queries import Queries
 
@@ -43,6 +44,10 @@ HELP = {
     "slice_value": "A metric of a slice of the window.",
     "slice_rows": "Rows with a label in a slice of the window.",
     "slices_left_out": "Slices of the window with fewer rows than those that are shown.",
+    "input_rows": "Predictions and observations of the window.",
+    "input_share": "The part of them that lacks the input, or has one out of order.",
+    "input_distance": "The distance of the input from its reference.",
+    "input_distance_chance": "Without drift, the distance is below in 999 of 1,000 windows.",
     "rows": "Rows with a label in the window.",
     "predictions": "Predictions of the window by what became of their label.",
     "coverage": "The part of the predictions of the window whose label is known.",
@@ -78,12 +83,14 @@ class Exported(NamedTuple):
         confidence: Whether to export confidence intervals.
         possible: Whether to export what the missing labels could do.
         target_range: The smallest and the largest target, for `possible`.
+        inputs: Whether to export the declared inputs.
     """
 
     slices: int = 0
     confidence: bool = False
     possible: bool = False
     target_range: tuple[float, float] | None = None
+    inputs: bool = False
 
 
 NOTHING = Exported()
@@ -102,6 +109,8 @@ def families(queries: Queries, window: str, more: Exported = NOTHING) -> Familie
         found |= _of_intervals("possible", every, window)
     if more.slices:
         found |= _of_slices(queries, window, more.slices)
+    if more.inputs and queries.config.declared.inputs:
+        found |= _of_inputs(queries.inputs(window), window)
     found |= _of_coverage(queries.coverage(window), window)
     with queries.reading() as pipeline:
         newest, own = pipeline.panes.newest, pipeline.counters
@@ -167,6 +176,23 @@ def _numbers(columns: Mapping[str, Any], place: int) -> Iterator[tuple[str, floa
     for name, cells in columns.items():
         if isinstance(cells[place], int | float | np.number):
             yield name, float(cells[place])
+
+
+def _of_inputs(table: InputTable, window: str) -> Families:
+    found: Families = {name: [] for name in HELP if name.startswith("input_")}
+    for one in table:
+        labels = {"input": one.name, "window": window}
+        found["input_rows"].append(Sample(labels, float(one.rows)))
+        for of in ("nulls", "outside", "unseen"):
+            count = getattr(one, of)
+            if count is not None and one.rows:
+                found["input_share"].append(Sample({**labels, "of": of}, count / one.rows))
+        for method, distance in one.distances.items():
+            if not math.isnan(distance.value):
+                named = {**labels, "method": method}
+                found["input_distance"].append(Sample(named, distance.value))
+                found["input_distance_chance"].append(Sample(named, distance.chance))
+    return found
 
 
 def _of_coverage(counted: Coverage, window: str) -> Families:

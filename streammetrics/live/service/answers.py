@@ -357,6 +357,18 @@ def _estimate(found: EstimatedValue) -> Document:
     return {**told, "method": found.method}
 
 
+def inputs(queries: Queries, view: PageView) -> Document:
+    """Return the inputs of the newest window: counts, and distances from their references."""
+    found = []
+    for one in queries.inputs(view.window) if queries.config.declared.inputs else ():
+        distances = {
+            method: {side: _number(value) for side, value in each._asdict().items()}
+            for method, each in one.distances.items()
+        }
+        found.append({**one._asdict(), "distances": distances})
+    return {"window": view.window, "inputs": found}
+
+
 def alerts(queries: Queries, judged: Alerts, deliverer: Deliverer | None = None) -> Document:
     """Return the states of alert rules and their newest changes, firing ones first."""
     inner = SliceKeys(queries.suite).inner

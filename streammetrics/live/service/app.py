@@ -63,12 +63,17 @@ _SAID = {
     "ago": 'How much earlier the windows end, such as "1d".',
     "slice": 'A slice as a JSON object, such as {"country":"DE"}; without it, all rows.',
 }
+_INPUTS = {
+    "number": {"type": ["number", "null"]},
+    "category": {"type": ["string", "integer", "boolean", "null"]},
+}
 _READS = {  # by path: a summary and the query parameters
     "/api/now": ("Each metric over the newest window.", "window"),
     "/api/series": ("Windows one after the other.", "window", "every", "span", "ago", "slice"),
     "/api/coverage": ("What became of predictions.", "window"),
     "/api/possible": ("What the missing labels could do.", "window"),
     "/api/estimated": ("Each metric over all rows, by their judgments.", "window"),
+    "/api/inputs": ("What inputs are like, without labels.", "window"),
     "/api/slices": ("Each metric by slice.", "window"),
     "/api/alerts": ("How the rules of alerts stand.",),
     "/api/marks": ("Marks on the charts.",),
@@ -132,6 +137,8 @@ def _events(live: Any, names: Names) -> dict[str, object]:
     kinds, truth = live._config.declared.kinds, truth_of(live._suite)
     columns = {n: _LABEL if k == "label" else {"type": _TYPES[k]} for n, k in kinds.items()}
     required = [n for n in columns if n != "sample_weight"]
+    inputs = live._config.declared.inputs.every
+    columns |= {one.name: _INPUTS[one.kind] for one in inputs if one.name not in columns}
     predicted = [n for n in required if n != truth]
     ids = {} if live._ingest.reads_id else {names.id: _ID}
     observed = {**ids, names.time: _TIME, **columns}
@@ -278,6 +285,7 @@ _WINDOWS: dict[str, Callable[[Queries, PageView], Document]] = {  # answers abou
     "coverage": answers.coverage,
     "possible": answers.possible,
     "estimated": answers.estimated,
+    "inputs": answers.inputs,
     "slices": answers.slices,
 }
 _PATHS = (*_OPEN, "/events", "/marks", "/metrics", "/state", *_READS)

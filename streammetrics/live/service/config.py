@@ -20,9 +20,11 @@ from streammetrics.live.alerts.rules import Above, Below, BurnRate, Coverage, Dr
 from streammetrics.live.config import DEDUPE
 from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
+from streammetrics.live.inputs import inputs_of
 from streammetrics.live.live import Live
 from streammetrics.live.service import toml
 from streammetrics.live.service.delivery import Delivery, receiver_of, silence_of
+from streammetrics.live.service.judging import watches_inputs
 from streammetrics.live.service.replicas import ReplicaSettings, replica_settings_of
 from streammetrics.live.service.server import Names, PageView, Server, exported_of, server_of
 from streammetrics.live.service.toml import ConfigError
@@ -34,8 +36,9 @@ from streammetrics.slices.bins import column_of, title_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from streammetrics.core.types import Options
+    from streammetrics.core.types import Json, Options
     from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.inputs import Input
     from streammetrics.live.service.toml import Section
     from streammetrics.slices.bins import KeySpec
 
@@ -101,6 +104,11 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # weekly = ["sat,sun 00:00-24:00", "mon-fri 22:00-06:00"]  # in UTC
 # reason = "maintenance"
 
+# [inputs]             # columns of events that are watched without labels
+# age = { type = "number", range = [18, 100], reference = "age.state" }  # saved, beside this file
+# country = { type = "category", categories = ["DE", "FR"] }
+# score = "number"     # what the metrics read may be watched too
+
 # [merge]              # without a store: shows the merged states of other services
 # replicas = ["http://10.0.0.1:8000", "http://10.0.0.2:8000"]  # of the same [metrics] and [live]
 # token_env = "READ_TOKEN"  # or token_file: the token that they accept for reading
@@ -117,6 +125,7 @@ every = "5min"  # how far apart the points of a line are
 # slices = 100       # of each kind at most, those with the most rows
 # confidence = true  # confidence intervals
 # possible = true    # what the missing labels could do
+# inputs = true      # shares and distances of [inputs]
 
 [server]
 host = "127.0.0.1"  # another address needs a token
@@ -230,11 +239,13 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     live = file.table("live")
     letters = _letters(live)
     options = _options(live, suite, names)
+    watched = file.table("inputs")
+    options["inputs"] = _inputs(watched, names)
     view = _view(file.table("page"), title, options, suite)
     exported = exported_of(file.table("prometheus"), view.target_range)
     view = replace(view, exported=exported)
     server = server_of(file.table("server"), shared=options["store"] is not None)
-    empty = _empty(live, suite, options)
+    empty = _empty(live, watched, suite, options)
     rules, notices = _rules(file.table("alerts"), empty)
     delivery = _delivery(file, notices)
     merging = replica_settings_of(file.table("merge"), options["store"])
@@ -244,11 +255,32 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     )
 
 
-def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
+def _inputs(table: Section, names: Names) -> dict[str, Input]:
+    """Return the declared inputs, with their references."""
+
+    def made(name: str, told: Json) -> Input:
+        if name in {"kind", *vars(names).values()}:
+            table.fail(name, f"{name!r} is of the event itself, no input: {_RENAME}")
+        if isinstance(told, dict) and "reference" in told:
+            if not isinstance(told["reference"], str):
+                table.fail(name, 'reference is no file: write reference = "train.state"')
+            told = {**told, "reference": table.beside(told["reference"])}
+        try:
+            return inputs_of({name: told})[0]
+        except ValueError as error:
+            table.fail(name, str(error).removeprefix("inputs: ").removeprefix(f"{name}: "))
+
+    every = _each(partial(made, name, told) for name, told in table.rest().items())
+    return {one.name: one for one in every}
+
+
+def _empty(table: Section, inputs: Section, suite: MetricSet, options: Options) -> Live:
     """Return a live state without a store; raise if no event could match its parameters."""
     try:
         empty = Live(suite, **{**options, "store": None})
     except (ValueError, TypeError) as error:
+        if str(error).startswith("inputs: "):
+            inputs.fail("", str(error).removeprefix("inputs: "))
         _fail(table, str(error))
     if misfit := empty._config.declared.misfit():
         if not options["types"]:
@@ -279,8 +311,9 @@ def _rule(table: Section, name: str, told: object, empty: Live) -> tuple[Rule, N
     try:
         rule = rule_of(words, name, table.beside(""))
         empty.alerts([rule])
-        # Predictions may wait for labels later, even if there is none yet.
-        check_windows(empty._config, rule, waits=bool(truth_of(empty._suite)))
+        # Metrics may wait for labels later, even if there is none yet.
+        waits = bool(truth_of(empty._suite)) and not watches_inputs(rule, empty)
+        check_windows(empty._config, rule, waits=waits)
     except (SpecError, ValueError) as error:
         table.fail(name, str(error))
     return rule, notice._replace(alert=rule.title, says=rule._says())

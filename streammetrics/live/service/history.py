@@ -122,8 +122,11 @@ def history(
     inputs = {suite.columns.get(name, name): None for name in suite.inputs}
     if proxy is not None:
         inputs[proxy], kinds[proxy] = None, kinds[truth]
+    for one in found.options["inputs"].values():
+        kinds.setdefault(one.name, "number" if one.kind == "number" else "id")
     weight = suite.columns.get("sample_weight")
     beside = [*([weight] if weight else []), *(key for key in keys if key not in inputs)]
+    beside += [name for name in found.options["inputs"] if name not in {*inputs, *beside}]
     predicted = [*(title for title in inputs if title != truth), *beside]
     first = _Files(predictions, fmt)
     has = first.names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from streammetrics.live.alerts.rule import (
     metric_of,
     place_of,
     places_of,
+    source_of,
 )
 from streammetrics.live.alerts.rules import Above, Below, BurnRate, Silence
 from streammetrics.live.events import DAY, SECOND, duration, shown_duration
@@ -35,25 +36,32 @@ _OFTEN = 10.0  # changes of state a day that are too many
 _WIDE = 0.25  # standard errors of a window that are too large, relative to the limit
 
 
+def watches_inputs(rule: Rule, live: Live[Any]) -> bool:
+    """Whether a rule judges an input, which does not wait for labels."""
+    return source_of(rule, live._shared.current)[1] == "inputs"
+
+
 def judging(found: Settings) -> Iterator[str]:
     """Yield a line for each rule of a configuration on the age of the panes that it judges."""
     with found.live(store=False) as live:
         config = live._config
+        watching = [rule for rule in found.rules if watches_inputs(rule, live)]
     waiting, alone = (shown_duration(delay_of(config, None, waits=w)) for w in (True, False))
     for rule in found.rules:
         after = getattr(rule, "after", None)
+        waits = bool(truth_of(found.suite)) and rule not in watching
         if isinstance(rule, Silence):
             told = f"fires as soon as nothing has come for {rule.length}"
         elif after is not None:
             told = f"judges panes {after} old, by what is there then"
-        elif not truth_of(found.suite):
+        elif not waits:
             told = f"judges panes {alone} old"
         else:
             told = (
                 f"judges panes {waiting} old where labels come later (label_ttl + label_lateness; "
                 f'after="1h" in the rule judges those an hour old), and {alone} old where none do'
             )
-        yield f"{rule.title}: {told}{_memory(config, rule, waits=bool(truth_of(found.suite)))}"
+        yield f"{rule.title}: {told}{_memory(config, rule, waits=waits)}"
 
 
 def _memory(config: Config, rule: Rule, *, waits: bool) -> str:
@@ -117,6 +125,8 @@ def _chance(found: Settings, config: Config, rule: WindowRule, rate: float, smal
     else:
         advice = "windows, or give clear=" if rule.clear is None else "windows"
         level = rule.threshold
+    if rule.metric not in found.suite:  # an input, which may be a distance
+        return ""
     metric = metric_of(found.suite, rule.metric)
     if metric.value_range != (0.0, 1.0) or not 0 < level < 1:
         return ""

@@ -197,8 +197,9 @@ def exported_of(table: Section, target_range: tuple[float, float] | None) -> Exp
     slices = _number(table, "slices", 0, 0, MOST_SLICES)
     confidence: bool = table.take("confidence", bool, False)
     possible: bool = table.take("possible", bool, False)
+    inputs: bool = table.take("inputs", bool, False)
     table.end()
-    return Exported(slices, confidence, possible, target_range)
+    return Exported(slices, confidence, possible, target_range, inputs)
 
 
 def _size(table: Section, key: str, default: int) -> int:

@@ -166,6 +166,7 @@ def _empty(found: Settings, by: By) -> tuple[Live, Declared]:
         types=types,
         target_range=found.options["target_range"],
         proxy=found.options["proxy"],
+        inputs=found.options["inputs"],
         by=by,
     )
     return live, live._config.declared
@@ -193,6 +194,11 @@ def _rows(declared: Declared, n: int) -> dict[str, Any]:
     found = {name: _column(declared, name, rng, n) for name in names}
     if declared._has_weights:
         found[declared.weights] = np.ones(n)
+    for one in declared.inputs.every:
+        known = one.categories or tuple(f"a{k}" for k in range(_CLASSES))
+        numbers = one.kind == "number"
+        made = rng.uniform(*(one.range or (0.0, 1.0)), n) if numbers else rng.choice(known, n)
+        found.setdefault(one.name, made)
     return found
 
 
