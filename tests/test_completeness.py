@@ -78,6 +78,8 @@ def test_every_public_metric_is_exported():
     for metric in REGISTRY.values():
         if not issubclass(metric, sm.Metric):
             continue
+        if metric.__module__ == "streammetrics.live.inputs":  # in panes alone; no file names them
+            continue
         if metric.__module__.startswith("streammetrics.") and not inspect.isabstract(metric):
             assert METRICS.get(metric.__name__) is metric
 

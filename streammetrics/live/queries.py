@@ -72,6 +72,11 @@ class Queries:
                 yield pipeline
 
     @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline; what changes in it is read within `reading`."""
+        return self._shared.current
+
+    @property
     def clock(self) -> int:
         """The time of reading: the later of `now` and the newest event."""
         return max(self._shared.current.panes.newest, self.now, 0)
@@ -157,7 +162,7 @@ class Queries:
             if not isinstance(rule, Rule):
                 raise TypeError(f'{rule!r} is not a rule, such as sm.Below("auc", 0.8)')
             keys = self._shared.current.keys
-            suite, of = source_of(rule, self._shared.current)
+            suite, of = source_of(rule, self.pipeline)
             by = getattr(rule, "by", None)
             if by is not None and of == "inputs":
                 raise ValueError(f"by={by!r}: inputs are not kept by slice: leave it out")

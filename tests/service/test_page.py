@@ -393,6 +393,37 @@ def test_slices_are_sorted_and_drawn_on_demand(driver, tmp_path):
         assert sorted(row[0] for row in rows[1:]) == ["'=1+1", "v1", "v2"]  # no formula
 
 
+@pytest.mark.parametrize("width", [1600, 360])
+def test_inputs_are_a_table_without_labels(driver, tmp_path, width):
+    sm.Quantile(q=0.5).update([20.0, 30.0, 40.0, 50.0] * 50).save(tmp_path / "age.state")
+    name = f"{EVIL} {'x' * 60}"
+    (tmp_path / "live.toml").write_text(
+        CONFIG
+        + "[inputs]\n"
+        + 'age = { type = "number", range = [0, 100], reference = "age.state" }\n'
+        + f'"{name}" = {{ type = "category", categories = ["a"] }}\n'
+    )
+    rows = [
+        {**event, "age": [60, 61, 200, None][k % 4], name: ["a", "b"][k % 2]}
+        for k, event in enumerate(event for event in events(80) if event["kind"] == "predict")
+    ]
+    with Service(tmp_path / "live.toml") as served:
+        served.post(rows)
+        look(driver, served.url, width=width)
+        script = """return [...document.querySelectorAll('#inputs tbody tr')].map(
+            row => [...row.cells].map(cell => cell.textContent))"""
+        until(lambda: len(driver.execute_script(script)) == 2)
+        age, other = driver.execute_script(script)
+        assert age[:5] == ["age", "80", "20 (25 %)", "20 (25 %)", "–"]
+        assert age[5].startswith("ks 1, chance 0.")
+        assert other == [name, "80", "0", "–", "40 (50 %)", ""]
+        marked = "return document.querySelectorAll('#inputs strong').length"
+        assert driver.execute_script(marked) == 3
+        assert violations(driver) == []
+        fits = "return document.documentElement.scrollWidth <= innerWidth"
+        assert driver.execute_script(fits)
+
+
 def test_a_rule_is_a_line_and_leads_to_its_metric(service, page):
     script = f"return ({LAYOUTS})[0].shapes.filter(s => s.line.dash === 'dash').map(s => s.y0)"
     until(lambda: page.execute_script(script) == [0.9])

@@ -47,6 +47,7 @@ class LiveCollector:
         slices: The maximum number of slices of each kind to export, those with the most rows first.
         confidence: Whether to export confidence intervals.
         possible: Whether to export what the missing labels could do.
+        inputs: Whether to export the declared inputs.
 
     Example:
         >>> import streammetrics as sm
@@ -69,8 +70,9 @@ class LiveCollector:
         slices: int = 0,
         confidence: bool = False,
         possible: bool = False,
+        inputs: bool = False,
     ) -> None:
-        self._more = Exported(slices, confidence, possible)
+        self._more = Exported(slices, confidence, possible, inputs=inputs)
         self._queries, self._window, self._title = live._queries, window, title
         self._rules = tuple(rules)
 

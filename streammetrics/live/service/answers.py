@@ -16,6 +16,7 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.core.metric import read_together
+from streammetrics.live.alerts.rule import source_of
 from streammetrics.live.events import (
     SECOND,
     SliceKeys,
@@ -371,10 +372,10 @@ def inputs(queries: Queries, view: PageView) -> Document:
 
 def alerts(queries: Queries, judged: Alerts, deliverer: Deliverer | None = None) -> Document:
     """Return the states of alert rules and their newest changes, firing ones first."""
-    inner = SliceKeys(queries.suite).inner
     found = []
     for one in judged:
-        metric, limit = one.rule.line(inner) or (None, None)
+        suite, _ = source_of(one.rule, queries.pipeline)
+        metric, limit = one.rule.line(suite) or (None, None)
         told = {**one.to_dict(), "changes": len(one.changes)}
         found.append({**told, "metric": metric, "limit": limit})
     if deliverer is not None:

@@ -15,7 +15,7 @@ from streammetrics.core.errors import StreamMetricsError, an
 from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.alerts.change import Change
-from streammetrics.live.alerts.rule import check_windows
+from streammetrics.live.alerts.rule import check_windows, source_of
 from streammetrics.live.alerts.rules import Above, Below, BurnRate, Coverage, Drift, Silence
 from streammetrics.live.config import DEDUPE
 from streammetrics.live.events import DEFAULT, duration, tiers_of
@@ -24,7 +24,6 @@ from streammetrics.live.inputs import inputs_of
 from streammetrics.live.live import Live
 from streammetrics.live.service import toml
 from streammetrics.live.service.delivery import Delivery, receiver_of, silence_of
-from streammetrics.live.service.judging import watches_inputs
 from streammetrics.live.service.replicas import ReplicaSettings, replica_settings_of
 from streammetrics.live.service.server import Names, PageView, Server, exported_of, server_of
 from streammetrics.live.service.toml import ConfigError
@@ -312,8 +311,8 @@ def _rule(table: Section, name: str, told: object, empty: Live) -> tuple[Rule, N
         rule = rule_of(words, name, table.beside(""))
         empty.alerts([rule])
         # Metrics may wait for labels later, even if there is none yet.
-        waits = bool(truth_of(empty._suite)) and not watches_inputs(rule, empty)
-        check_windows(empty._config, rule, waits=waits)
+        of = source_of(rule, empty._queries.pipeline)[1]
+        check_windows(empty._config, rule, waits=bool(truth_of(empty._suite)) and of != "inputs")
     except (SpecError, ValueError) as error:
         table.fail(name, str(error))
     return rule, notice._replace(alert=rule.title, says=rule._says())

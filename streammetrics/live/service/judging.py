@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,20 +36,16 @@ _OFTEN = 10.0  # changes of state a day that are too many
 _WIDE = 0.25  # standard errors of a window that are too large, relative to the limit
 
 
-def watches_inputs(rule: Rule, live: Live[Any]) -> bool:
-    """Whether a rule judges an input, which does not wait for labels."""
-    return source_of(rule, live._shared.current)[1] == "inputs"
-
-
 def judging(found: Settings) -> Iterator[str]:
     """Yield a line for each rule of a configuration on the age of the panes that it judges."""
     with found.live(store=False) as live:
         config = live._config
-        watching = [rule for rule in found.rules if watches_inputs(rule, live)]
+        pipeline = live._queries.pipeline
+    of_inputs = [rule for rule in found.rules if source_of(rule, pipeline)[1] == "inputs"]
     waiting, alone = (shown_duration(delay_of(config, None, waits=w)) for w in (True, False))
     for rule in found.rules:
         after = getattr(rule, "after", None)
-        waits = bool(truth_of(found.suite)) and rule not in watching
+        waits = bool(truth_of(found.suite)) and rule not in of_inputs
         if isinstance(rule, Silence):
             told = f"fires as soon as nothing has come for {rule.length}"
         elif after is not None:

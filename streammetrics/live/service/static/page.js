@@ -514,6 +514,23 @@ function showSlices() {
   }));
 }
 
+function showInputs(found) {
+  at("inputs").hidden = !found.length;
+  const part = (count, rows) => {
+    if (count === null) return "–";
+    return count ? `${shown(count)} (${(100 * count / rows).toPrecision(2)} %)` : "0";
+  };
+  const distance = ([method, { value, low, chance }]) => {
+    const text = `${method} ${shown(value)}, chance ${shown(chance)}`;
+    return make(low !== null && low > chance ? "strong" : "span", "distance", text);
+  };
+  fillTable(at("inputs").querySelector("table"), ["Input", "Rows", "Missing", "Out of range", "Never seen", "Distance"],
+    found.map(({ name, rows, nulls, outside, unseen, distances }) => {
+      const every = make("div", "", ...Object.entries(distances).map(distance));
+      return [name, shown(rows), part(nulls, rows), part(outside, rows), part(unseen, rows), every];
+    }));
+}
+
 // --- questions and answers -----------------------------------------------------------------------
 
 // Show everything as it is chosen now; the answers are those that there are.
@@ -541,6 +558,7 @@ function questions() {
     ["api/marks", (found) => { marks = found.marks; showLine(); showHistory(); }],
     ["api/alerts", (found) => { alerts = found.alerts.map(inOrder); showAlerts(); showCards(); showLine(); showHistory(); }],
     [seriesPath(), (found) => { line = found; showLine(); showCards(); }, "api/series" !== seriesPath()],
+    [windowed("api/inputs"), ({ inputs }) => showInputs(inputs)],
     [windowed("api/slices"), (found) => { tables = found.slices; showSlices(); }],
     ...beside.map((path) => [path, (found) => { besides.set(path, found); showLine(); showCards(); }, true]),
   ];
