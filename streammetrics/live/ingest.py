@@ -6,6 +6,7 @@ import math
 import time as clock
 from contextlib import contextmanager
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from streammetrics.live.events import (
     shown_time,
     versions_of,
 )
+from streammetrics.live.inputs import MISSING
 from streammetrics.live.join import NO_LIMIT
 from streammetrics.live.panes import NEVER
 from streammetrics.live.rows import batch_of, columns_of
@@ -63,16 +65,18 @@ _NUMBER = frozenset({float, int})
 class ColumnCheck:
     """The known valid values of a column: an interval of numbers, or a set of labels."""
 
-    __slots__ = ("high", "labels", "low", "name", "types")
+    __slots__ = ("high", "labels", "low", "missing", "name", "types")
 
     def __init__(self, name: str, of: ValueType) -> None:
-        self.name, self.low, self.high = name, 1.0, 0.0
+        self.name, self.low, self.high, self.missing = name, 1.0, 0.0, False
         self.types = _NUMBER if of == "number" else frozenset({of} if isinstance(of, type) else ())
         self.labels: set[object] | None = None if of == "number" else set()
 
     def learn(self, value: Any) -> None:
         """Remember a value that was accepted."""
-        if self.labels is None:
+        if value is None or value is MISSING:
+            self.missing = True
+        elif self.labels is None:
             empty = self.low > self.high
             self.low = value if empty else min(self.low, value)
             self.high = value if empty else max(self.high, value)
@@ -81,6 +85,8 @@ class ColumnCheck:
 
     def knows(self, value: Any) -> bool:
         """Return whether a value is known to be valid."""
+        if value is None or value is MISSING:
+            return self.missing
         if type(value) not in self.types:
             return False
         return self.low <= value <= self.high if self.labels is None else value in self.labels
@@ -247,6 +253,7 @@ class Buffer:
         kind: The kind of events.
         kinds: The kind of each column.
         keys: Slice columns, in which a missing value is a key.
+        inputs: Columns that are inputs alone, which may lack a value.
 
     Attributes:
         check: Raises if columns are invalid; returns whether the rows can be buffered.
@@ -257,9 +264,14 @@ class Buffer:
     check: Callable[[Mapping[str, ArrayLike]], bool]
 
     def __init__(
-        self, kind: Kind, kinds: Mapping[str, ColumnKind], keys: Collection[str] = ()
+        self,
+        kind: Kind,
+        kinds: Mapping[str, ColumnKind],
+        keys: Collection[str] = (),
+        inputs: Collection[str] = (),
     ) -> None:
-        self.kind, self._kinds, self._keys = kind, kinds, keys
+        self.kind, self._kinds, self._inputs = kind, kinds, inputs
+        self._keys = {*keys, *inputs}
         self._heads = {"observe": 0, "predict": 1, "label": 2}[kind]
         self.max_rows = MAX_JOINED_ROWS if self._heads else MAX_ROWS
         self.close()
@@ -297,8 +309,7 @@ class Buffer:
         Raises:
             InvalidBatchError: The row is invalid, or contradicts earlier rows.
         """
-        kinds = [self._kinds.get(name, "number") for name in columns]
-        key = names, types = tuple(columns), tuple(map(type_of, columns.values(), kinds))
+        key = names, types = tuple(columns), tuple(starmap(self._type, columns.items()))
         rows = self.waiting.get(key)
         if rows is not None and rows.knows(columns):
             return rows
@@ -308,6 +319,12 @@ class Buffer:
         rows = self.waiting.setdefault(key, rows or WaitingRows(self._heads, names, types))
         rows.learn(columns)
         return rows
+
+    def _type(self, name: str, value: object) -> ValueType:
+        """Return the type class of a value, which is missing in an input as None or NaN."""
+        if name in self._inputs and (value is None or value is MISSING):
+            return str if value is None else "number"
+        return type_of(value, self._kinds.get(name, "number"))
 
     def _fits(self, name: str, of: ValueType) -> bool:
         """Whether a value can share a buffer with earlier ones: text with text, others by shape."""
@@ -404,9 +421,8 @@ class Ingest:
         for one in self._inputs.every:
             kinds = {one.name: self._inputs.kinds[one.column], **kinds}
         self.reads_id = "id" in kinds or "id" in keys  # then observations have no id of their own
-        may_lack = {*keys, *self._inputs.only}
-        self.observed = Buffer("observe", kinds, may_lack)
-        self.predicted = Buffer("predict", kinds, may_lack)
+        self.observed = Buffer("observe", kinds, keys, self._inputs.only)
+        self.predicted = Buffer("predict", kinds, keys, self._inputs.only)
         self.labelled = Buffer("label", kinds)
         self._buffers = {b.kind: b for b in (self.observed, self.predicted, self.labelled)}
         as_column([0], "time")  # NumPy loads parts lazily; load them before the first event
@@ -485,7 +501,7 @@ class Ingest:
         if heads:
             keys_of([heads[0]])
             versions_of([*heads[1:]])
-        columns = {name: plain(value) for name, value in columns.items()}
+        columns = self._inputs.with_nan({name: plain(value) for name, value in columns.items()})
         waits = bool(heads) and buffer is self.observed
         rows = buffer.accepted(columns)
         if rows is not None and type(time) in _NUMBER and not self._is_durable and not waits:

@@ -62,7 +62,8 @@ _BINS = 10  # of a PSI
 _MOST = 10_000  # known categories
 _KEYS = ("type", "range", "categories", "reference")
 _RESERVED = ("id", "time", "kind")
-_MISSING = -1  # the code of a missing category
+MISSING = math.nan  # a missing number of a single event, compared by identity
+_NO_CODE = -1  # of a missing category
 _METHODS: dict[str, tuple[Method, ...]] = {
     "number": ("ks", "psi", "wasserstein"),
     "category": ("psi", "js"),
@@ -268,12 +269,19 @@ class Input:
         found = _input_of(name, values)
         if arrays and found.kind == "category":
             counts = take_array(arrays, "counts", "int64")
-            if len(counts) != len(found.categories) + 1 or counts.min() < 0 or counts[-1]:
+            if (
+                len(counts) != len(found.categories) + 1
+                or counts.min() < 0
+                or counts[-1]
+                or not counts.any()
+            ):
                 raise StateFormatError(f"the reference of {name!r} does not fit its categories")
             found = replace(found, reference=counts)
         elif arrays:
-            statistic = SampleHistogram(max_bins=CELLS).restored(arrays)
-            found = replace(found, reference=statistic.histograms[0])
+            (histogram,) = SampleHistogram(max_bins=CELLS).restored(arrays).histograms
+            if not _is_reference(histogram):
+                raise StateFormatError(f"the reference of {name!r} is not that of rows")
+            found = replace(found, reference=histogram)
         if found._digest != told["reference"] or found.categories != tuple(told["categories"]):
             raise StateFormatError(f"the input {name!r} is not the one that was declared")
         return found
@@ -328,8 +336,8 @@ class Input:
                 reject(self.name, what, wrong, values)
             found, places = np.unique(values, return_inverse=True)
             words = [str(int(value)) for value in found.tolist()]
-        table = np.array([known.get(word, len(known)) for word in words] or [_MISSING], np.int64)
-        return np.where(missing, _MISSING, table[places])
+        table = np.array([known.get(word, len(known)) for word in words] or [_NO_CODE], np.int64)
+        return np.where(missing, _NO_CODE, table[places])
 
     def check(self, column: Column) -> None:
         """Raise `StateFormatError` unless a column of a state is one that events hold."""
@@ -339,7 +347,7 @@ class Input:
             good = good and not (values == -np.inf).any()
         else:
             good = values.dtype.kind == "i" and bool(
-                np.all((values >= _MISSING) & (values <= len(self.categories)))
+                np.all((values >= _NO_CODE) & (values <= len(self.categories)))
             )
         if column.vocabulary is not None or column.nulls is not None or values.ndim > 1 or not good:
             raise StateFormatError(f"the input {self.name!r} of waiting rows is not valid")
@@ -373,7 +381,7 @@ class Input:
             flags = {"outside": ~missing & ((values < low) | (values > high))}
             yield self.column, Column(np.where(missing, np.nan, values), None, True)
         else:
-            missing = values == _MISSING
+            missing = values == _NO_CODE
             flags = {"unseen": values == len(self.categories)}
             yield self.column, Column(values, missing if missing.any() else None, True)
         flags["nulls"] = missing
@@ -515,8 +523,21 @@ class Inputs:
         """
         return {one.column: one.column_of(columns.get(one.name), n) for one in self.every}
 
-    def rest(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+    def with_nan(self, row: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the columns of one row, with NaN for each number that is missing."""
+        if not self.every:
+            return row
+        found = dict(row)
+        for one in self.every:
+            value = found.get(one.name, 0.0)
+            if one.kind == "number" and one.name in self.only and _is_missing(value):
+                found[one.name] = MISSING
+        return found
+
+    def rest(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns that are not inputs alone."""
+        if not self.every:
+            return columns
         return {
             name: column
             for name, column in columns.items()
@@ -544,6 +565,10 @@ class Inputs:
             return InputTable()
         window = self.suite._at(state)
         return InputTable(one.summary(window) for one in self.every)
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 # --- what users declare --------------------------------------------------------------------------
@@ -642,10 +667,18 @@ def _histogram(reference: object, name: str) -> SortedHistogram:
     histogram = values_in(state, of).histogram
     if histogram is None:
         raise ValueError("the reference has seen no rows")
-    statistic = statistic_in(state, of)
-    if isinstance(statistic, SampleHistogram) and histogram.totals()[1]:
+    if isinstance(statistic_in(state, of), SampleHistogram) and histogram.totals()[1]:
         raise ValueError("the reference has rows of a current sample: save one without")
-    return histogram.narrowed(CELLS).pooled(CELLS, 0)
+    found = histogram.narrowed(CELLS).pooled(CELLS, 0)
+    if not _is_reference(found):
+        raise ValueError("the reference has weights: save one without")
+    return found
+
+
+def _is_reference(histogram: SortedHistogram) -> bool:
+    """Return whether a histogram has rows without weights, all of the first of two samples."""
+    n, current = histogram.totals()
+    return isinstance(n, int) and n > 0 and current == 0
 
 
 def _counts(reference: object, name: str) -> dict[str, int]:

@@ -273,6 +273,18 @@ def test_types_of_columns_and_missing_values():
     assert number.outside is None
 
 
+def test_single_events_that_lack_an_input_are_buffered_with_the_others():
+    live = watched()
+    every = [(30, "DE"), (None, "DE"), (float("nan"), None), (np.float64("nan"), "XX"), (50, None)]
+    events = []
+    for place, (age, country) in enumerate(every * 3):
+        live.predict(id=place, time=START, y_score=0.5, age=age, country=country)
+        lacks = age is None or math.isnan(age)
+        events.append((0, 0.5, None if lacks else age, country, None, False))
+    assert live._ingest.predicted.n > 10
+    assert_same(live.inputs("1h"), events)
+
+
 def test_an_input_may_be_a_slice_key_or_what_metrics_read():
     live = watched(by="country", keep_rows=20)
     sent = columns(300)
@@ -435,9 +447,21 @@ def test_names_with_two_meanings_and_other_types_are_refused():
         watched(labels=[0, 1, 2], inputs={"y_score": "number"})
     with pytest.raises(ValueError, match=r'Live\(inputs={"age": "number"}\)'):
         watched(inputs=None).inputs("1h")
-    both = sm.KSDistance().update([0, 1], [1.0, 2.0])
-    with pytest.raises(ValueError, match="rows of a current sample"):
-        watched(inputs={"age": {"type": "number", "reference": both}})
+    both, few = ([0, 1], [1.0, 2.0]), ([0, 0], [1.0, 2.0])
+    categories = {"type": "category"}
+    for told, state, message in (
+        ({"type": "number"}, sm.KSDistance().update(*both), "rows of a current sample"),
+        ({"type": "number"}, sm.KSDistance().update(*few, sample_weight=[0.5, 2.0]), "weights"),
+        (categories, of_categories().update([0, 1], ["a", "b"]), "rows of a current sample"),
+        (categories, of_categories().update([0], ["a"], sample_weight=[0.5]), "weights"),
+        (categories, of_categories(), "or none"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            watched(inputs={"x": {**told, "reference": state}})
+
+
+def of_categories():
+    return sm.PopulationStability(bins="categories")
 
 
 @pytest.mark.parametrize("form", [lambda state, _: state, lambda state, _: state.to_bytes(), None])
