@@ -20,7 +20,7 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError, an
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.loading import from_bytes, load
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.metric import Metric
+from streammetrics.core.metric import Metric, made_once, read_together
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
@@ -145,22 +145,27 @@ class InputDistance(Metric[float]):
         return self.feed({self.column: values})
 
     @abstractmethod
+    def certain(self, statistic: Any) -> tuple[float, float, float]:
+        """Return the distance of the rows in a statistic, with its certain bounds."""
+
+    @abstractmethod
+    def chance(self, statistic: Any) -> float:
+        """Return what the distance stays below by chance."""
+
     def distance(self, statistic: Any) -> Distance:
-        """Return the distance of the rows in a statistic."""
+        """Return the distance of the rows in a statistic; ``nan`` without rows."""
+        if not statistic.n_rows:
+            return _NOTHING
+        return Distance(*self.certain(statistic), self.chance(statistic))
 
-    def readout(self, statistic: Statistic) -> float:
+    def readout(self, statistic: Any) -> float:
         """Return the distance; ``nan`` without rows."""
-        return self.distance(statistic).value
+        return self.certain(statistic)[0] if statistic.n_rows else math.nan
 
-    def interval(self, statistic: Statistic) -> Interval[float]:
+    def interval(self, statistic: Any) -> Interval[float]:
         """Return the certain bounds of the distance."""
-        found = self.distance(statistic)
-        return Interval(found.low, found.high)
-
-    def is_exact(self, statistic: Statistic) -> bool:
-        """Whether both bounds are equal, or undefined."""
-        found = self.distance(statistic)
-        return not found.low < found.high
+        _, low, high = self.certain(statistic) if statistic.n_rows else _NOTHING[:3]
+        return Interval(low, high)
 
 
 class NumberDistance(InputDistance):
@@ -170,13 +175,20 @@ class NumberDistance(InputDistance):
         """Return the histogram of the numbers."""
         return (ScoreCells(of=self.column, max_bins=CELLS, nan_policy="omit"),)
 
-    def distance(self, statistic: ScoreCells) -> Distance:
-        """Return the distance of the numbers."""
-        if not statistic.n_rows:
-            return _NOTHING
-        samples = together(self._sample, statistic.histogram)
-        found = distance_of(samples, self.method, _BINS)
-        return Distance(*found, chance_of(samples, self.method, _BINS, LEVEL))
+    def is_exact(self, statistic: ScoreCells) -> bool:
+        """Whether every cell of both samples holds a single value."""
+        return not statistic.n_rows or self._samples(statistic).exact
+
+    def certain(self, statistic: ScoreCells) -> tuple[float, float, float]:
+        """Return the distance of the numbers, with its certain bounds."""
+        return distance_of(self._samples(statistic), self.method, _BINS)
+
+    def chance(self, statistic: ScoreCells) -> float:
+        """Return what the distance stays below by chance."""
+        return chance_of(self._samples(statistic), self.method, _BINS, LEVEL)
+
+    def _samples(self, statistic: ScoreCells) -> SampleHistogram:
+        return made_once(lambda cells: together(self._sample, cells.histogram), statistic)
 
 
 class CategoryDistance(InputDistance):
@@ -186,25 +198,30 @@ class CategoryDistance(InputDistance):
         """Return the count of each category."""
         return (Classes(of=self.column, nan_policy="omit"),)
 
-    def distance(self, statistic: Classes) -> Distance:
+    def certain(self, statistic: Classes) -> tuple[float, float, float]:
         """Return the distance of the shares of those categories that occur."""
+        metric, added = metric_for(self.method, "categories"), 0.0
+        assert isinstance(metric, BinnedDistance)
+        if self.method == "psi":
+            added = PSEUDO_COUNT
+        p, q = ((counts + added) / (counts + added).sum() for counts in self._counts(statistic))
+        value = metric.total(math.fsum(metric.terms(p, q)))
+        return value, value, value
+
+    def chance(self, statistic: Classes) -> float:
+        """Return what the distance stays below by chance."""
+        current, reference = self._counts(statistic)
+        parts = 1 / int(current.sum()) + 1 / int(reference.sum())
+        bins = len(current)
+        return chance_of_bins(self.method, bins, parts, LEVEL) if bins > 1 else 0.0
+
+    def _counts(self, statistic: Classes) -> tuple[Ints, Ints]:
+        """Return the counts of those categories that occur, in the rows and in the reference."""
         reference: Ints = self._sample
         current = np.zeros_like(reference)
-        for code, count in statistic.counts.items():
-            current[int(code)] = count
-        if not current.any():
-            return _NOTHING
-        metric = metric_for(self.method, "categories")
-        assert isinstance(metric, BinnedDistance)
+        current[[*map(int, statistic.counts)]] = [*statistic.counts.values()]
         some = (current > 0) | (reference > 0)
-        shares = []
-        for counts in (current[some], reference[some]):
-            more = counts + (PSEUDO_COUNT if self.method == "psi" else 0.0)
-            shares.append(more / more.sum())
-        value, bins = metric.total(math.fsum(metric.terms(*shares))), int(some.sum())
-        parts = 1 / int(current.sum()) + 1 / int(reference.sum())
-        chance = chance_of_bins(self.method, bins, parts, LEVEL) if bins > 1 else 0.0
-        return Distance(value, value, value, chance)
+        return current[some], reference[some]
 
 
 # --- declarations --------------------------------------------------------------------------------
@@ -564,7 +581,8 @@ class Inputs:
         if self.suite is None:
             return InputTable()
         window = self.suite._at(state)
-        return InputTable(one.summary(window) for one in self.every)
+        with read_together():
+            return InputTable(one.summary(window) for one in self.every)
 
 
 def _is_missing(value: object) -> bool:
@@ -594,6 +612,8 @@ def _input_of(name: str, told: Any) -> Input:
     values = {"type": told} if isinstance(told, str) else told
     if not isinstance(name, str) or not name or name in _RESERVED:
         raise ValueError(f"inputs: {name!r} is not the name of an input")
+    if "/" in name:
+        raise ValueError(f"inputs: {name!r} has a /, which ends the name of an input: rename it")
     if not hasattr(values, "items"):
         raise ValueError(f"inputs: {name} is {told!r}; expected 'number', 'category' or a table")
     for key in values:

@@ -102,11 +102,9 @@ def metric_for(
 
 def distance_of(samples: SampleHistogram, method: Method, bins: int) -> tuple[float, float, float]:
     """Return the distance of two samples, and its certain lower and upper bound."""
-    distance = metric_for(method, bins, samples.max_bins)
     with own_arithmetic():
-        value = distance.readout(samples)
-        low, high = (value, value) if samples.exact else distance.interval(samples)
-    return value, low, high
+        low, value, high = metric_for(method, bins, samples.max_bins)._certain(samples)
+    return (value, value, value) if samples.exact else (value, low, high)
 
 
 def chance_of(samples: SampleHistogram, method: Method, bins: int, level: float) -> float:

@@ -430,6 +430,7 @@ def test_a_name_that_is_not_declared_is_refused():
         ({"age": {"type": "number", "reference": sm.Accuracy()}}, "there is no histogram"),
         ({"c": {"type": "category", "reference": sm.Accuracy()}}, "no counts of categories"),
         ({"id": "number"}, "'id' is not the name of an input"),
+        ({"a/b": "number"}, "'a/b' has a /"),
         ({"y_true": "number"}, "'y_true' is the label"),
     ],
 )  # fmt: skip

@@ -18,6 +18,7 @@ from streammetrics.core.accumulator import Locked
 from streammetrics.core.columns.batch import near
 from streammetrics.core.configured import Configured, configure, require, written
 from streammetrics.core.errors import UndefinedMetricWarning, an
+from streammetrics.core.metric import read_together
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
@@ -206,7 +207,8 @@ def reading_of(metric: Any, name: str) -> Reading:
     Raises:
         TypeError: The metric's value is not a number.
     """
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    ignored = warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning)
+    with ignored, read_together():
         value = metric.compute()
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
