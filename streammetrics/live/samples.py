@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from streammetrics.core.fields.histograms import Weighed
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.inference.distributions import normal_quantile
+from streammetrics.live.possible.remembered import ScoreCells
 from streammetrics.metrics.drift import (
     JensenShannon,
     KSDistance,
@@ -43,7 +44,7 @@ def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
         ValueError: There is no such histogram, or the column has several.
     """
     held = statistic_in(what, column)
-    histograms = held.histograms
+    histograms = held.columns if isinstance(held, ScoreCells) else held.histograms
     if len(histograms) > 1:
         raise ValueError(f"{column!r} has {len(histograms)} columns of scores, not one")
     logits = isinstance(held, ScoreHistogram) and held.keeps_logits
@@ -56,8 +57,8 @@ def statistic_in(what: Mergeable, column: str | None) -> Any:
     for statistic in what._accumulator.flush().statistics:
         name = statistic.schema.inputs[-1]
         plain = isinstance(statistic, ValueHistogram) and statistic.of == "values"
-        fits = column is None or titles.get(name, name) == column
-        if fits and (plain or isinstance(statistic, ScoreHistogram)):
+        fits = column is None or titles.get(name, name) in {column, f"input/{column}"}
+        if fits and (plain or isinstance(statistic, ScoreHistogram | ScoreCells)):
             return statistic
     raise ValueError(
         f"there is no histogram of {column or 'values'!r}: put a Quantile of it into the set, or a "

@@ -558,6 +558,26 @@ def test_rules_watch_inputs_by_name_and_do_not_wait_for_labels():
     assert [one.to_dict() for one in again] == [one.to_dict() for one in live.alerts(rules)]
 
 
+def test_drift_sees_all_rows_of_an_input_and_has_a_noise_floor():
+    rng = np.random.default_rng(8)
+    reference = sm.Quantile(q=0.5).update(AGES)
+    rule = sm.Drift(reference, "age", method="psi", window="30min", min_rows=20)
+    for n, shift, state in ((1800, 0, "ok"), (1800, 10, "firing"), (30, 2, "ok")):
+        live = watched()
+        ages = rng.choice(AGES, 2 * n) + shift
+        times = START + np.arange(2 * n) * 1800 / n
+        live.predict(id=np.arange(2 * n), time=times, y_score=np.full(2 * n, 0.5), age=ages)
+        (alert,) = live.alerts([rule])
+        assert alert.state == state
+        assert abs(alert.rows - n) <= 1
+    (age, *_) = live.inputs("30min")
+    assert "chance stays below" in alert.why
+    with pytest.raises(ValueError, match="there is no histogram of 'heights'"):
+        live.alerts([sm.Drift(reference, "heights")])
+    assert age.distances["psi"].value > 0.2  # and yet not beyond chance
+    assert age.distances["psi"].value < age.distances["psi"].chance
+
+
 def test_rules_of_inputs_follow_late_events():
     rule = sm.Above("age/nulls", 0.5, window="5min")
     first, second = watched(), watched()

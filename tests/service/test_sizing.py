@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+import streammetrics as sm
 from streammetrics.live.service import sizing as module
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.sizing import sized
@@ -90,6 +91,23 @@ def test_without_labels_no_row_waits(tmp_path):
     assert "wait" not in lines[0]
     actual = run(found.live(), {"values": rng.random}, None, rng, 1)
     assert np.abs(np.array(told(lines)) / actual - 1).max() < 0.25
+
+
+@pytest.mark.parametrize("ttl", ["5min", pytest.param("45min", marks=pytest.mark.long)])
+def test_inputs_are_part_of_it(tmp_path, ttl):
+    rng = np.random.default_rng(0)
+    sm.Quantile(q=0.5).update(rng.random(2000)).save(tmp_path / "age.state")
+    inputs = """
+[inputs]
+age = { type = "number", range = [0, 1], reference = "age.state" }
+shop = { type = "category", categories = ["a", "b", "c"] }
+"""
+    found = written(tmp_path, METRICS, TIERS.format(ttl=ttl) + inputs)
+    estimates = told(sized(found, RATE, 1))
+    columns = {"y_score": rng.random, "age": rng.random}
+    columns["shop"] = lambda n: rng.choice(["a", "b", "x"], n)
+    actual = run(found.live(), columns, lambda n: rng.integers(0, 2, n), rng, 1)
+    assert np.abs(np.array(estimates) / actual - 1).max() < 0.25, (estimates, actual)
 
 
 LIVE = "[live]\ntypes = { y_score = 3 }\nlabels = [0, 1, 2]\n"

@@ -529,7 +529,8 @@ def check_windows(config: Config, rule: Rule, *, waits: bool) -> None:
 
 def source_of(rule: Rule, pipeline: Pipeline) -> tuple[Mergeable, Content]:
     """Return the metrics that a rule names, not sliced, and in which panes they are."""
-    inputs, name = pipeline.inputs.suite, getattr(rule, "metric", None)
+    inputs, column = pipeline.inputs.suite, getattr(rule, "column", None)
+    name = getattr(rule, "metric", column and f"{column}/ks")  # any that has the histogram
     if inputs is not None and name is not None and name in inputs:
         return inputs, "inputs"
     return pipeline.keys.inner, "coverage" if getattr(rule, "counted", False) else "metrics"

@@ -500,9 +500,9 @@ class Drift(_OneWindow):
     PSI of 0.2 is meaningless for 200 rows in 10 bins, and a significant distance may still be too
     small to matter.
 
-    The rule compares existing histograms: those of a score metric, e.g. `ROCAUC`, or of a
-    `Quantile`. It therefore sees the rows of the window; if predictions wait for labels, only
-    labelled rows. To monitor all rows at once, observe the scores in a separate `Live`.
+    The rule compares existing histograms: that of a declared input with a reference, of all rows;
+    or those of a score metric, e.g. `ROCAUC`, or of a `Quantile`, of the rows of the window: if
+    predictions wait for labels, only of labelled rows.
 
     Args:
         reference: A metric set that has seen the reference rows, or a single metric of any column;
