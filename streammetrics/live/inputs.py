@@ -343,7 +343,7 @@ class Input:
         return values + 0.0  # -0.0 becomes 0.0
 
     def _codes(self, column: Column, missing: Bools) -> Array:
-        known = {category: code for code, category in enumerate(self.categories)}
+        known = self._known
         if column.vocabulary is not None:
             words, places = column.vocabulary.tolist(), np.maximum(column.values, 0)
         else:
@@ -355,6 +355,11 @@ class Input:
             words = [str(int(value)) for value in found.tolist()]
         table = np.array([known.get(word, len(known)) for word in words] or [_NO_CODE], np.int64)
         return np.where(missing, _NO_CODE, table[places])
+
+    @cached_property
+    def _known(self) -> dict[str, int]:
+        """The code of each known category."""
+        return {category: code for code, category in enumerate(self.categories)}
 
     def check(self, column: Column) -> None:
         """Raise `StateFormatError` unless a column of a state is one that events hold."""
@@ -479,8 +484,7 @@ class Inputs:
 
     Attributes:
         only: The names of columns that are inputs alone.
-        columns: The names of their columns in events.
-        kinds: The kind of each of these columns.
+        kinds: The kind of each of their columns in events.
         suite: The metrics that panes hold of them; ``None`` without inputs.
         plan: The plan of these metrics.
     """
@@ -488,14 +492,12 @@ class Inputs:
     def __init__(self, every: Sequence[Input] = (), read: Collection[str] = ()) -> None:
         self.every = tuple(every)
         self.only = frozenset(one.name for one in every) - frozenset(read)
-        self.columns = tuple(sorted(one.column for one in every))
         self.kinds: dict[str, ColumnKind] = {
             one.column: "number" if one.kind == "number" else "label" for one in every
         }
         metrics = {name: metric for one in every for name, metric in one.metrics()}
-        for name in (*self.columns, *(n for n in metrics if n in read)):
-            if name in read:
-                raise ValueError(f"inputs: {name!r} is also a column of events: rename it")
+        for name in {*self.kinds, *metrics} & {*read}:
+            raise ValueError(f"inputs: {name!r} is also a column of events: rename it")
         self.suite = MetricSet(metrics) if metrics else None
         self.plan = Plan(()) if self.suite is None else self.suite._plan
 
@@ -569,7 +571,7 @@ class Inputs:
 
     def check(self, columns: Mapping[str, Column]) -> None:
         """Raise `StateFormatError` unless the columns of a state are those of the inputs."""
-        if {name for name in columns if name.startswith("input/")} < set(self.columns):
+        if not self.kinds.keys() <= columns.keys():
             raise StateFormatError("rows of the state lack their inputs")
         for one in self.every:
             one.check(columns[one.column])

@@ -448,6 +448,8 @@ def test_names_with_two_meanings_and_other_types_are_refused():
         watched(labels=[0, 1, 2], inputs={"y_score": "number"})
     with pytest.raises(ValueError, match=r'Live\(inputs={"age": "number"}\)'):
         watched(inputs=None).inputs("1h")
+    with pytest.raises(ValueError, match="'input/age' is also a column of events"):
+        watched(sm.MetricSet({"auc": sm.ROCAUC()}, columns={"y_score": "input/age"}))
     both, few = ([0, 1], [1.0, 2.0]), ([0, 0], [1.0, 2.0])
     categories = {"type": "category"}
     for told, state, message in (
@@ -516,6 +518,9 @@ def test_forged_states_are_refused():
         wrong = arrays[place].copy()
         wrong[0] = value
         refused("waiting rows is not valid", **{place: wrong})
+    at = names.index("input/age")
+    lacking = {**meta["rows"], "names": [*names[:at], *names[at + 1 :]]}
+    refused("columns|input", meta={**meta, "rows": lacking})
     for told in ({}, {"age": 1}, {**meta["config"]["inputs"], "age": {"type": "number"}}):
         refused("input|keeps time", meta={**meta, "config": {**meta["config"], "inputs": told}})
 
