@@ -47,6 +47,8 @@ def test_every_key_of_the_template_means_something(tmp_path):
     assert len(found.delivery.silences[0].weekly) == 7
     assert (found.names.label_time, found.options["default_label"]) == ("label_time", 0)
     assert found.options["labels"] == [0, 1]
+    assert [*found.options["inputs"]] == ["age", "country", "score"]
+    assert found.view.exported.inputs
     assert found.server.body == 16_000_000
     assert found.server.socket == str(tmp_path / "live.sock")
     text = template.replace('store = "live.db"', "") + re.sub("(?m)^# ", "", merge)

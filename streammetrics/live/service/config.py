@@ -103,8 +103,8 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # weekly = ["sat,sun 00:00-24:00", "mon-fri 22:00-06:00"]  # in UTC
 # reason = "maintenance"
 
-# [inputs]             # columns of events that are watched without labels
-# age = { type = "number", range = [18, 100], reference = "age.state" }  # saved, beside this file
+# [inputs]             # columns watched without labels; reference = "age.state": a saved state
+# age = { type = "number", range = [18, 100] }
 # country = { type = "category", categories = ["DE", "FR"] }
 # score = "number"     # what the metrics read may be watched too
 
