@@ -75,13 +75,6 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
 
 
-__all__ = [
-    "Comparison",
-    "compare",
-    "units_needed",
-]
-
-
 ColumnNames: TypeAlias = str | Sequence[str]  # a column, or several that form one matrix
 
 
@@ -809,7 +802,8 @@ def _paired(sides: tuple[Side, Side], by_unit: ByUnit | None, level: float) -> E
 class Needed(Protocol):
     """Returns the number of units needed to detect a difference."""
 
-    def __call__(self, *, difference: float) -> int: ...
+    def __call__(self, *, difference: float) -> int:
+        """Return the number of units for a difference of this size."""
 
 
 def units_needed(

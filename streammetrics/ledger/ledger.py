@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Arrays, V_co
     from streammetrics.ledger.table import ShardId
 
-__all__ = ["Ledger"]
-
 _CHEAP = 1 << 18  # bytes of state up to which the notebook display of a ledger shows the value
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
 
-__all__ = ["Count", "Maximum", "Mean", "Minimum", "Sum", "Variance"]
-
 
 class Aggregate(Metric[V_co]):
     """Base class of metrics of one column of values, (n,). Integers beyond 2**53 stay exact.

@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.ratings import Items
 
 
-__all__ = [
-    "CramersV",
-    "FleissKappa",
-    "GwetAC1",
-    "KrippendorffAlpha",
-    "PearsonsContingencyCoefficient",
-    "TheilsU",
-    "TschuprowsT",
-]
-
-
 def phi_squared(overlap: Overlap) -> float:
     """Return χ² / n, computed as a sum of non-negative terms."""
     expected, apart, absent = overlap.expected()

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, ArrayLike, Bools, Floats, Ints
 
 
-__all__ = [
-    "BradleyTerry",
-]
-
 _STEPS = 1000  # of Newton's method, which mostly needs fewer than ten
 _BALANCED = 1e-9  # of the sum of absolute scores; larger sums are not those of a maximum
 _SHOWN = 5  # players that a message names

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike
 
 
-__all__ = [
-    "KendallTau",
-    "SpearmanRho",
-]
-
-
 class Untied(NamedTuple):
     """Numbers of pairs of rows that differ in one coordinate, and of its distinct values."""
 

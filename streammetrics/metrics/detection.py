@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike, Bools, ClassLabel, Ints, Options, Places
 
 
-__all__ = [
-    "BoxAveragePrecision",
-    "BoxAverageRecall",
-    "Dice",
-    "MeanIoU",
-    "ModifiedPanopticQuality",
-    "PanopticQuality",
-]
-
-
 _MOST_IOUS = 30  # outcomes at this many thresholds fit in 64 bits
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from streammetrics.core.results.result import Result
     from streammetrics.core.statistic import Statistic
 
-__all__ = ["Quantile"]
-
 
 class _CumulativeShares(NamedTuple):
     low: Floats

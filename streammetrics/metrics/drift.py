@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.scores.base import CumulativeCounts
 
 
-__all__ = [
-    "JensenShannon",
-    "KSDistance",
-    "PopulationStability",
-    "Wasserstein",
-]
-
-
 CATEGORIES = "categories"
 
 

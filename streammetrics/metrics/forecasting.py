@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.sums.losses import RowSum
 
 
-__all__ = [
-    "MASE",
-    "RMSSE",
-    "CRPSEnsemble",
-    "CRPSGaussian",
-    "CRPSQuantiles",
-    "IntervalCoverage",
-    "IntervalWidth",
-    "PITHistogram",
-    "WinklerScore",
-]
-
-
 class IntervalMetric(MeanOfRows):
     """Base class of metrics of targets and prediction intervals."""
 

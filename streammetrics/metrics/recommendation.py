@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.sums.losses import RowSum
 
 
-__all__ = [
-    "CatalogueCoverage",
-    "ExposureGini",
-    "IntraListDiversity",
-    "Novelty",
-    "PopularityBias",
-]
-
-
 class CatalogueMetric(Metric[float]):
     """Base class of metrics of which items of a catalogue were shown, and how often."""
 

@@ -40,27 +40,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.texts import TextCounts
 
 
-__all__ = [
-    "BLEU",
-    "CER",
-    "MER",
-    "WER",
-    "WIL",
-    "ChrF",
-    "EditDistance",
-    "ExactMatch",
-    "ExtendedEditDistance",
-    "RougeL",
-    "RougeN",
-    "SpanF1",
-    "SpanFBeta",
-    "SpanPrecision",
-    "SpanRecall",
-    "TokenF1",
-    "TranslationEditRate",
-]
-
-
 References = Annotated[int, Between(1, 64)]
 Side = Literal["f1", "precision", "recall"]
 

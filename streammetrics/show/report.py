@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from streammetrics.slices.slices import Slices
 
 
-__all__ = [
-    "model_index",
-]
-
-
 @dataclass(frozen=True)
 class Vector:
     """One number for each class, output or cluster."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from streammetrics.testing.behaviour import Finding
 
-__all__ = ["check_metric"]
-
 _CLASSES = 8  # number of classes of which a batch alone is tried
 _ROWS = 24  # number of generated rows if the author passes none
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Places
 
 
-__all__ = ["LAWS", "BrokenLawError", "Case", "check_laws", "same_value", "smallest", "split_rows"]
-
 M = TypeVar("M", Metric, MetricSet)
 Rows = dict[str, Any]
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Ends = Ints
 
-__all__ = ["Change"]
-
 _PERIODS = {"day": DAY, "week": 7 * DAY, "month": 30 * DAY, "year": 365 * DAY}
 _OFTEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s+an?\s+(day|week|month|year)\s*")
 # Shifts of the log-odds of the rate, with one detector for each.

@@ -56,16 +56,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.drift import SampleDistance
 
 
-__all__ = [
-    "Above",
-    "Below",
-    "BurnRate",
-    "Coverage",
-    "Drift",
-    "Silence",
-]
-
-
 class _OneWindow(WindowRule):
     """A rule that judges windows of one length."""
 

@@ -41,13 +41,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.multilabel import RowKinds
 
 
-__all__ = [
-    "HammingLoss",
-    "MultilabelConfusionMatrix",
-    "SubsetAccuracy",
-]
-
-
 class LabelCounts(GroupedClasses):
     """The counts of each label (1, L), under the names that `Confusion` uses for classes."""
 

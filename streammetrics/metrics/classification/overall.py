@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.classification.margins import Integers
     from streammetrics.metrics.classification.view import Confusion
 
-__all__ = [
-    "Accuracy",
-    "BalancedAccuracy",
-    "CohenKappa",
-    "ExpectedCost",
-    "GMean",
-    "MatthewsCorrcoef",
-    "ZeroOneLoss",
-]
-
 
 class Accuracy(ContingencyMetric[float]):
     """Accuracy: the share of rows that are predicted correctly.

@@ -21,29 +21,6 @@ if TYPE_CHECKING:
     Parts = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 
 
-__all__ = [
-    "F1",
-    "DiagnosticOddsRatio",
-    "FBeta",
-    "FalseDiscoveryRate",
-    "FalseNegativeRate",
-    "FalseOmissionRate",
-    "FalsePositiveRate",
-    "Informedness",
-    "Jaccard",
-    "LabelAccuracy",
-    "Markedness",
-    "NegativeLikelihoodRatio",
-    "NegativePredictiveValue",
-    "PositiveLikelihoodRatio",
-    "Precision",
-    "Prevalence",
-    "Recall",
-    "SelectionRate",
-    "Specificity",
-]
-
-
 class Precision(AveragedMetric[NoAverage]):
     """Precision: the share of the rows predicted as a class that belong to it.
 

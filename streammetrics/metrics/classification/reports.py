@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, ClassLabel, Floats
     from streammetrics.metrics.classification.view import Confusion
 
-__all__ = ["ClassificationReport", "ConfusionMatrix"]
-
 # The entries of a report besides those of the classes.
 _ENTRIES = {"accuracy", "micro avg", "macro avg", "weighted avg", "samples avg"}
 

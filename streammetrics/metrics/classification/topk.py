@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike
 
 
-__all__ = ["TopKAccuracy"]
-
-
 class TopKAccuracy(Metric[float]):
     """Top-k accuracy: the share of rows whose true class is among the k highest scores.
 

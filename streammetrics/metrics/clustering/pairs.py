@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike
 
 
-__all__ = [
-    "AdjustedRandIndex",
-    "ClusterAccuracy",
-    "FowlkesMallows",
-    "PairConfusionMatrix",
-    "PairFBeta",
-    "PairJaccard",
-    "PairPrecision",
-    "PairRecall",
-    "Purity",
-    "RandIndex",
-]
-
-
 class Overlap(NamedTuple):
     """The number of rows shared by each pair of clusters, without pairs that share none."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.regression.base import Value
     from streammetrics.statistics.sums.formulas import LossName
 
-__all__ = ["D2Tweedie", "GammaDeviance", "PoissonDeviance", "TweedieDeviance"]
-
 
 class TweedieDeviance(MeanLoss[RawValues]):
     """Mean Tweedie deviance; the larger the power, the less weight large targets have.

@@ -38,25 +38,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.regression.base import Value
 
 
-__all__ = [
-    "MAE",
-    "MAPE",
-    "MSE",
-    "MSLE",
-    "NRMSE",
-    "RMSE",
-    "RMSLE",
-    "SMAPE",
-    "WAPE",
-    "CosineSimilarity",
-    "HuberLoss",
-    "LogCoshError",
-    "MeanError",
-    "MinkowskiDistance",
-    "PinballLoss",
-]
-
-
 class MeanLoss(RegressionMetric[RawValues]):
     """Base class of metrics that are the mean of one loss per row."""
 

@@ -32,19 +32,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.regression.base import Value
 
 
-__all__ = [
-    "R2",
-    "AdjustedR2",
-    "ConcordanceCorrelation",
-    "D2AbsoluteError",
-    "D2Pinball",
-    "ExplainedVariance",
-    "PearsonCorrelation",
-    "RelativeAbsoluteError",
-    "RelativeSquaredError",
-]
-
-
 def _sampled(metric: VarianceRatio[Any] | PairMoments[Any]) -> tuple[MomentSample, ...]:
     """Return the sample of rows that `confidence` needs, if the metric has ``spread=True``."""
     return (MomentSample(nan_policy=metric.nan_policy),) if metric.spread else ()

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.regression.base import Value
     from streammetrics.statistics.sums.values import EnclosedValue
 
-__all__ = ["AbsoluteErrorQuantile", "MaxError", "MedianAbsoluteError"]
-
 
 class MaxError(RegressionMetric[RawValues]):
     """Largest absolute error.

@@ -48,19 +48,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
-__all__ = [
-    "PRAUC",
-    "ROCAUC",
-    "AveragePrecision",
-    "CumulativeGains",
-    "Gini",
-    "LiftCurve",
-    "LogAUC",
-    "TopDecileLift",
-    "auc",
-]
-
-
 def auc(x: object, y: object) -> float:
     """Return the area under the points (x, y) by the trapezoidal rule.
 

@@ -39,15 +39,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
-__all__ = [
-    "BrierDecomposition",
-    "CalibrationCurve",
-    "CalibrationError",
-    "CalibrationIntercept",
-    "CalibrationSlope",
-]
-
-
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
 MOST_BINS = 1 << 20  # more would take memory on reading that the size of the state does not show

@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
-__all__ = [
-    "DETCurve",
-    "EqualErrorRate",
-    "PrecisionRecallCurve",
-    "ROCCurve",
-]
-
-
 class _ROC(NamedTuple):
     fpr: Floats
     tpr: Floats

@@ -32,25 +32,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.losses import LossName
 
 
-__all__ = [
-    "BrierScore",
-    "CalibrationInTheLarge",
-    "CoverageError",
-    "CrossEntropy",
-    "D2Brier",
-    "D2LogLoss",
-    "FocalLoss",
-    "HingeLoss",
-    "KLDivergence",
-    "LabelRankingAveragePrecision",
-    "LabelRankingLoss",
-    "LogLoss",
-    "NormalizedEntropy",
-    "Perplexity",
-    "RankedProbabilityScore",
-]
-
-
 _MOST = 709.0  # the largest exponent whose exponential is finite in float64
 
 

@@ -46,17 +46,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
-__all__ = [
-    "BestThreshold",
-    "ConfusionAtThresholds",
-    "KolmogorovSmirnov",
-    "PrecisionAtRecall",
-    "RecallAtPrecision",
-    "SensitivityAtSpecificity",
-    "SpecificityAtSensitivity",
-]
-
-
 class Target(Protocol):
     """A value that is compared between thresholds, under a condition that it may have to meet."""
 
