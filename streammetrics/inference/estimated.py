@@ -55,6 +55,7 @@ from streammetrics.inference.paired import (
 from streammetrics.inference.scores import ladders
 from streammetrics.inference.units import is_whole_area
 from streammetrics.metrics.families import Family
+from streammetrics.statistics.histograms import ScoredStatistic
 from streammetrics.statistics.joint import (
     Bring,
     JointMoments,
@@ -63,8 +64,7 @@ from streammetrics.statistics.joint import (
     alias,
     terms_of,
 )
-from streammetrics.statistics.scores.histogram import ScoredStatistic
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables import ThresholdTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

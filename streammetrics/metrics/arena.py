@@ -12,8 +12,7 @@ from streammetrics.core.confidence import check_level
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Interval, LabelledArray
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.matches import MatchTable
 

@@ -17,9 +17,9 @@ from streammetrics.core.results.values import Interval
 from streammetrics.core.types import FloatSequence
 from streammetrics.metrics.families import APART
 from streammetrics.metrics.scores.base import ROUNDING, corners, outward, staircases
-from streammetrics.statistics.scores.histogram import MAX_BINS
+from streammetrics.statistics.histograms import MAX_BINS
 from streammetrics.statistics.scores.losses import SampleHistogram
-from streammetrics.statistics.tables.contingency import SampleTable
+from streammetrics.statistics.tables import SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from streammetrics.core.arithmetic.exact import nearest, root
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, NanPolicy
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.sums.forecasts import (

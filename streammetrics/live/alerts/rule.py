@@ -19,8 +19,8 @@ from streammetrics.core.columns.batch import near
 from streammetrics.core.configured import Configured, configure, require, written
 from streammetrics.core.errors import UndefinedMetricWarning, an
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Result
 from streammetrics.live.events import duration, shown_duration
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import coverage_of, same

@@ -17,7 +17,7 @@ from streammetrics.core.loading import from_bytes, load
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.distributions import normal_quantile
-from streammetrics.live.alerts.by_slice import (
+from streammetrics.live.alerts.change import (
     by_title,
     check_limits,
     columns_of,
@@ -39,9 +39,8 @@ from streammetrics.metrics.drift import (
     Wasserstein,
     gaps_of,
 )
-from streammetrics.statistics.scores.histogram import ScoreHistogram
+from streammetrics.statistics.histograms import ScoreHistogram, ValueHistogram
 from streammetrics.statistics.scores.losses import SampleHistogram
-from streammetrics.statistics.sums.values import ValueHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

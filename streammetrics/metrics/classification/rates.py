@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Between
 from streammetrics.core.types import NoAverage
-from streammetrics.metrics.classification.averaged import AveragedMetric
+from streammetrics.metrics.classification.base import AveragedMetric
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:

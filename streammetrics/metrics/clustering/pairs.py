@@ -14,10 +14,10 @@ from streammetrics.core.constraints import NanPolicy, Positive
 from streammetrics.core.counting import added_at
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Ints, V_co
 from streammetrics.metrics.families import GROWS, SEVERAL, Family
-from streammetrics.statistics.tables.contingency import LabelPairs
+from streammetrics.statistics.tables import LabelPairs
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Places

@@ -21,9 +21,9 @@ from streammetrics.metrics.regression.base import (
     ratio_or_none,
     where_zero,
 )
+from streammetrics.statistics.histograms import EnclosedValue, ValueHistogram, deviation, quantile
 from streammetrics.statistics.joint import MomentSample
 from streammetrics.statistics.sums.losses import LossSum, Moments
-from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram, deviation, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,37 +15,35 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
 from streammetrics.core.fields.histograms import GroupedHistograms
 from streammetrics.core.metric import GroupValues, dependent
-from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.values import Curves, Points
 from streammetrics.core.types import NoAverage
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
     COUNTABLE,
     ClassScoreMetric,
+    PrecisionRecallCurve,
+    ROCCurve,
     ScoreMetric,
     certain_points,
     corners,
     middle_of,
     one_or_all,
-    staircases,
-)
-from streammetrics.metrics.scores.curves import (
-    PrecisionRecallCurve,
-    ROCCurve,
     pr_points,
     roc_points,
     rows_of,
+    staircases,
 )
-from streammetrics.statistics.scores.histogram import VersusHistogram
+from streammetrics.statistics.histograms import VersusHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streammetrics.core.results.labelled import LabelledArray
+    from streammetrics.core.results.values import LabelledArray
     from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.base import Corners, CumulativeCounts, Steps
-    from streammetrics.statistics.scores.histogram import ScoreHistogram
+    from streammetrics.statistics.histograms import ScoreHistogram
 
 
 def auc(x: object, y: object) -> float:
