@@ -29,7 +29,6 @@ from streammetrics.metrics.scores.base import (
     corners,
     middle_of,
     one_or_all,
-    pr_points,
     roc_points,
     rows_of,
     staircases,
@@ -151,7 +150,6 @@ class ROCAUC(ClassScoreMetric[NoAverage]):
         options = {**self._schema_options, "from_logits": self.from_logits}
         return (VersusHistogram(max_bins=self.max_bins, **options),)
 
-    _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
     def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
@@ -358,7 +356,6 @@ class AveragePrecision(ClassScoreMetric[NoAverage]):
     value_range = (0.0, 1.0)
     family = Family.AVERAGE_PRECISION
 
-    _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
     certain = _precision_area
@@ -407,7 +404,6 @@ class PRAUC(ClassScoreMetric[NoAverage]):
     value_range = (0.0, 1.0)
     family = Family.PR_AREA
 
-    _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
     certain = _precision_area

@@ -564,6 +564,9 @@ class ClassScoreMetric(NumberOrArray[NoAverage], ScoredMetric[float | LabelledAr
 
     def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
         """Return the curves that the values are read from."""
+        if (pictured := self._pictured()) is not self:
+            curves: Points | Curves = pictured._shape(scores)
+            return curves
         return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
 
     # The curve plotted for the value.

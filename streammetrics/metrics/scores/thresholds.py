@@ -25,8 +25,6 @@ from streammetrics.metrics.scores.base import (
     ScoreMetric,
     corners,
     one_or_all,
-    pr_points,
-    roc_points,
     staircases,
 )
 from streammetrics.statistics.sums.formulas import product_and_error
@@ -212,7 +210,6 @@ class KolmogorovSmirnov(ClassScoreMetric[NoAverage]):
     value_range = (0.0, 1.0)
     family = Family.DISTANCE
 
-    _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
     def read(self, stairs: CumulativeCounts) -> float:
@@ -304,7 +301,6 @@ class RecallAtPrecision(ClassScoreMetric[NoAverage]):
 
     p: Share
 
-    _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
     read, certain = highest, certainly_highest
@@ -348,7 +344,6 @@ class PrecisionAtRecall(ClassScoreMetric[NoAverage]):
 
     r: Share
 
-    _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
     read, certain = highest, certainly_highest
@@ -391,7 +386,6 @@ class SensitivityAtSpecificity(ClassScoreMetric[NoAverage]):
 
     s: Share
 
-    _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
     read, certain = highest, certainly_highest
