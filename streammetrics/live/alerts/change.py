@@ -196,16 +196,8 @@ class Change(Rule):
         by: str | Sequence[str] | None = None,
         name: str = "",
     ) -> None:
-        self._configure(
-            metric=metric,
-            baseline=baseline,
-            false_alarms=false_alarms,
-            tolerance=tolerance,
-            direction=direction,
-            after=after,
-            by=columns_of(by),
-            name=name,
-        )
+        by = columns_of(by)
+        self._configure(locals())
 
     def check_parameters(self) -> None:
         """Check the baseline with its tolerance, and the rate of false alarms."""
@@ -254,11 +246,6 @@ class Change(Rule):
         found = self.follow_slices(ends, trials, limit, ways, known)
         view.seen = LastLook(lines, found)
         return self.together(found)
-
-    def part(self, suite: Mergeable) -> Mergeable:
-        """Return the metric."""
-        found: Mergeable = metric_of(suite, self.metric)
-        return found
 
     def _trials(self, reads: Reads, parts: Parts) -> dict[str, tuple[float, float]]:
         """Return the successes and rows of each slice of a pane; all rows are one called ""."""
