@@ -46,15 +46,19 @@ from streammetrics.core.fields.sums import Extreme, NamedSums, Sum, Width
 from streammetrics.core.fields.tables import PairTable
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.curves import Curves, Points
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import Interval, KeyedValues, Report
+from streammetrics.core.results.values import (
+    Curves,
+    Interval,
+    KeyedValues,
+    LabelledArray,
+    Points,
+    Report,
+)
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import Floats, Ints, NoAverage
 from streammetrics.metrics.aggregation import Aggregate
 from streammetrics.metrics.averages import ZeroDivision, mean_of_classes
-from streammetrics.metrics.classification.averaged import AveragedMetric
-from streammetrics.metrics.classification.base import ContingencyMetric
+from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.metrics.clustering.internal import InternalMetric, SampledMetric
 from streammetrics.metrics.clustering.pairs import LabelingMetric, Overlap, PairMetric, Pairs
@@ -65,8 +69,7 @@ from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.metrics.regression.losses import MeanLoss, RootMeanLoss
 from streammetrics.metrics.regression.moments import VarianceRatio
 from streammetrics.metrics.regression.quantiles import ErrorQuantile
-from streammetrics.metrics.rowwise import RowMean
-from streammetrics.metrics.sampled import SampleMetric
+from streammetrics.metrics.rowwise import RowMean, SampleMetric
 from streammetrics.metrics.scores.base import (
     ClassScoreMetric,
     CumulativeCounts,
@@ -76,15 +79,13 @@ from streammetrics.metrics.scores.base import (
     staircases,
 )
 from streammetrics.statistics.centroids import ClusterSums
+from streammetrics.statistics.histograms import Extremes, ScoreHistogram, ValueHistogram
 from streammetrics.statistics.pairs import PairHistogram
 from streammetrics.statistics.points import PointSample, label_hashes
 from streammetrics.statistics.rankings import RankingBuffer
-from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.losses import LossSum, Moments
-from streammetrics.statistics.sums.values import Extremes, ValueHistogram
-from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables import ContingencyTable, LabelPairs, ThresholdTable
 from streammetrics.testing import check_laws, check_metric, same_value, split_rows
 
 __all__ = [

@@ -7,9 +7,9 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.core.fields.weights import Weight
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables import ThresholdTable
 from streammetrics.testing import check_laws, same_value
-from streammetrics.testing.states import broken_groups
+from streammetrics.testing.laws import broken_groups
 
 
 @pytest.mark.parametrize("value", [-1, 0, 10**12, -1.5, float("nan"), True, "a", 2**70])

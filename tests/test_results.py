@@ -16,8 +16,7 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.result import Result
+from streammetrics.core.results.values import LabelledArray, Result
 from streammetrics.testing import same_value, split_rows
 
 HOSTILE = "<script>alert('&')</script>"

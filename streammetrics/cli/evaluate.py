@@ -30,7 +30,7 @@ from streammetrics.core.columns.batch import COUNTS, WEIGHT, is_several
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.engines.local import evaluate as evaluated
 from streammetrics.metrics.drift import SampleDistance
-from streammetrics.readers.pieces import BATCH_ROWS
+from streammetrics.readers.files import BATCH_ROWS
 from streammetrics.show.formats import console
 from streammetrics.show.report import ModelReport, ModelReports, report
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.types import Options
     from streammetrics.inference.comparison import Comparison
-    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.files import Piece
 
 
 def evaluate(

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Options
     from streammetrics.readers.coco import CocoPiece
-    from streammetrics.readers.pieces import Piece
-    from streammetrics.readers.sources import Source
+    from streammetrics.readers.files import Piece
+    from streammetrics.readers.paths import Source
     from streammetrics.readers.trec import TrecPiece
     from streammetrics.readers.where import RowCondition
 

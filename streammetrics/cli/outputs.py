@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult
 from streammetrics.core.state.files import write_whole
+from streammetrics.readers.paths import STDIN as STDOUT  # the same dash
 from streammetrics.readers.paths import brings
-from streammetrics.readers.sources import STDIN as STDOUT  # the same dash
 from streammetrics.show.formats import as_csv, as_json, as_junit, as_markdown, as_text
 
 if TYPE_CHECKING:

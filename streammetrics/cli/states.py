@@ -41,8 +41,7 @@ from streammetrics.core.state.files import locked
 from streammetrics.inference.comparison import Comparison, compare
 from streammetrics.inference.decisions import UNDECIDED, WORSE
 from streammetrics.inference.distributions import holm
-from streammetrics.ledger.ledger import Ledger
-from streammetrics.ledger.shards import contradiction
+from streammetrics.ledger import Ledger, contradiction
 from streammetrics.live.live import Live
 from streammetrics.live.service.config import settings as settings_of
 from streammetrics.readers.paths import matching

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo, State
-    from streammetrics.core.results.labelled import LabelledArray
+    from streammetrics.core.results.values import LabelledArray
     from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Bools, Floats, Options
 

@@ -29,7 +29,7 @@ _NAMES = {
     "engines.local": "evaluate",
     "inference.comparison": "Comparison compare units_needed",
     "inference.estimated": "Estimated",
-    "ledger.ledger": "Ledger",
+    "ledger": "Ledger",
     "live.alerts.change": "Change",
     "live.alerts.rules": "Above Below BurnRate Coverage Drift Silence",
     "live.live": "Live",
@@ -42,7 +42,8 @@ _NAMES = {
     "metrics.attempts": "AttemptSpread MajorityAtK MeanAtK PassAtK PassHatK",
     "metrics.classification.multilabel": "HammingLoss MultilabelConfusionMatrix SubsetAccuracy",
     "metrics.classification.overall": (
-        "Accuracy BalancedAccuracy CohenKappa ExpectedCost GMean MatthewsCorrcoef ZeroOneLoss"
+        "Accuracy BalancedAccuracy ClassificationReport CohenKappa ConfusionMatrix ExpectedCost "
+        "GMean MatthewsCorrcoef TopKAccuracy ZeroOneLoss"
     ),
     "metrics.classification.rates": (
         "DiagnosticOddsRatio F1 FBeta FalseDiscoveryRate FalseNegativeRate FalseOmissionRate "
@@ -50,8 +51,6 @@ _NAMES = {
         "NegativeLikelihoodRatio NegativePredictiveValue PositiveLikelihoodRatio Precision "
         "Prevalence Recall SelectionRate Specificity"
     ),
-    "metrics.classification.reports": "ClassificationReport ConfusionMatrix",
-    "metrics.classification.topk": "TopKAccuracy",
     "metrics.clustering.information": (
         "AdjustedMutualInfo Completeness Homogeneity MutualInfo NormalizedMutualInfo VMeasure"
     ),
@@ -83,10 +82,10 @@ _NAMES = {
     "metrics.recommendation": (
         "CatalogueCoverage ExposureGini IntraListDiversity Novelty PopularityBias"
     ),
-    "metrics.regression.deviances": "D2Tweedie GammaDeviance PoissonDeviance TweedieDeviance",
     "metrics.regression.losses": (
-        "CosineSimilarity HuberLoss LogCoshError MAE MAPE MSE MSLE MeanError MinkowskiDistance "
-        "NRMSE PinballLoss RMSE RMSLE SMAPE WAPE"
+        "CosineSimilarity D2Tweedie GammaDeviance HuberLoss LogCoshError MAE MAPE MSE MSLE "
+        "MeanError MinkowskiDistance NRMSE PinballLoss PoissonDeviance RMSE RMSLE SMAPE "
+        "TweedieDeviance WAPE"
     ),
     "metrics.regression.moments": (
         "AdjustedR2 ConcordanceCorrelation D2AbsoluteError D2Pinball ExplainedVariance "
@@ -100,7 +99,7 @@ _NAMES = {
     "metrics.scores.calibration": (
         "BrierDecomposition CalibrationCurve CalibrationError CalibrationIntercept CalibrationSlope"
     ),
-    "metrics.scores.curves": "DETCurve EqualErrorRate PrecisionRecallCurve ROCCurve",
+    "metrics.scores.base": "DETCurve EqualErrorRate PrecisionRecallCurve ROCCurve",
     "metrics.scores.losses": (
         "BrierScore CalibrationInTheLarge CoverageError CrossEntropy D2Brier D2LogLoss FocalLoss "
         "HingeLoss KLDivergence LabelRankingAveragePrecision LabelRankingLoss LogLoss "
@@ -126,7 +125,7 @@ PUBLIC = {name: module for module, names in _NAMES.items() for name in names.spl
 HOOKS = {
     # Rules of confidence intervals, by family of metrics.
     "limits": "inference.means inference.methods inference.scores inference.tables",
-    "pictures": "show.pictures.curves show.pictures.values show.pictures.panels",  # plots, by type
+    "pictures": "show.pictures.curves show.pictures.values",  # plots, by type
     "reports": "show.page",  # reports, by type of state
 }
 # Classes that are not public but occur in files.

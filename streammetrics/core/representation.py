@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from streammetrics.core.confidence import ConfidenceRequest, confidence_of
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.results.hooks import Drawing, ReadNumber, drawn
-from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table, shown
+from streammetrics.core.results.values import Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

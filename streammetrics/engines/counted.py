@@ -15,7 +15,7 @@ from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables import ThresholdTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

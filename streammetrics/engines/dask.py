@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.errors import an, needs
 from streammetrics.core.mergeable import merge
 from streammetrics.engines import shards
-from streammetrics.ledger.ledger import Ledger
+from streammetrics.ledger import Ledger
 
 with needs("dask[dataframe]"):
     import dask.bag as db

@@ -14,7 +14,7 @@ from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.engines.shards import S, blank, located, read
-from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
+from streammetrics.readers.files import BATCH_ROWS, Piece, StreamPiece, TablePiece
 
 if TYPE_CHECKING:
     from streammetrics.engines.shards import Progress

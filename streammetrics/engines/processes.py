@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streammetrics.core.accumulator import Accumulator
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.engines.shards import Progress, S
-    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.files import Piece
 
 SILENCE = 60.0  # seconds without a sign of life from a worker, after which it is given up
 

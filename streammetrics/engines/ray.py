@@ -15,7 +15,7 @@ from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import InvalidBatchError, an, needs
 from streammetrics.core.loading import from_bytes
 from streammetrics.engines.shards import blank, located
-from streammetrics.ledger.ledger import Ledger
+from streammetrics.ledger import Ledger
 
 with needs("ray[data]"):
     import pyarrow as pa

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, an
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.readers.pieces import FilteredTable
+from streammetrics.readers.files import FilteredTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.files import Piece
 
     Progress = Callable[[int], None]
 

@@ -12,7 +12,7 @@ from streammetrics.core.errors import needs
 from streammetrics.core.loading import from_bytes
 from streammetrics.engines.committed import Committed
 from streammetrics.engines.shards import blank, fed, located
-from streammetrics.ledger.ledger import Ledger
+from streammetrics.ledger import Ledger
 
 with needs("pyspark[sql]"):
     import pyarrow as pa

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Generic
 
 from streammetrics.engines.shards import S, read
 from streammetrics.engines.worker import TICK
-from streammetrics.readers.pieces import SourcePiece, TablePiece
+from streammetrics.readers.files import SourcePiece, TablePiece
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.engines.shards import Progress
-    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.files import Piece
 
 
 class _StoppedError(Exception):

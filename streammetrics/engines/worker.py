@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.accumulator import Accumulator
     from streammetrics.core.metric_set import MetricSet
-    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.files import Piece
 
 
 TICK = 0.1  # seconds between two signs of life, and between two looks at them

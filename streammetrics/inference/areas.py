@@ -11,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.confidence import without
-from streammetrics.metrics.classification.margins import Integers, Margins
+from streammetrics.metrics.classification.view import Integers, Margins
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import Corners, CumulativeCounts
 

@@ -69,17 +69,10 @@ from streammetrics.statistics.joint import OF_MODELS, ModelSchema, alias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from streammetrics.core.columns.schema import Kind, Schema
+    from streammetrics.core.columns.schema import Kind
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo
     from streammetrics.core.statistic import Statistic
-
-
-__all__ = [
-    "Comparison",
-    "compare",
-    "units_needed",
-]
 
 
 ColumnNames: TypeAlias = str | Sequence[str]  # a column, or several that form one matrix
@@ -237,6 +230,17 @@ class Comparison(MetricSet):
         self._joints = {
             name: family.joints(self.models, self.pairs) for name, family in self._families.items()
         }
+        plain = self._suite._plan
+        self._sides = {
+            model: Plan(
+                plain.start.statistics,
+                [
+                    ModelSchema.over(schema, self.models, [model], own=self._own)
+                    for schema in plain.read_schemas
+                ],
+            )
+            for model in self.models
+        }
         self._open(self._plan_of() if self.unit is None else self._plan_by_unit())
         optional = self._plan.optional
         own_titles = {
@@ -255,31 +259,20 @@ class Comparison(MetricSet):
         """Return the name of a model's input in a batch of all models."""
         return alias(name, model, self._own)
 
-    def _schema_of(self, schema: Schema, model: str) -> ModelSchema:
-        """Return the schema of a statistic of one model on the rows of all."""
-        return ModelSchema.over(schema, self.models, [model], own=self._own)
-
     def _plan_of(self) -> Plan:
         """Return a plan of the statistics of each model, followed by the joint ones."""
-        statistics: list[Statistic] = []
-        schemas: list[ModelSchema] = []
-        plain = self._suite._plan.start.statistics
-        for model in self.models:
-            for statistic in plain:
-                statistics.append(statistic)
-                schemas.append(self._schema_of(statistic.schema, model))
-        for joints in self._joints.values():
-            statistics += [joint.statistic for joint in joints]
-            schemas += [joint.schema(self.models, self._own) for joint in joints]
-        return Plan(statistics, schemas)
+        joints = [joint for joints in self._joints.values() for joint in joints]
+        statistics = [s for side in self._sides.values() for s in side.start.statistics]
+        schemas = [schema for side in self._sides.values() for schema in side.read_schemas]
+        return Plan(
+            [*statistics, *(joint.statistic for joint in joints)],
+            [*schemas, *(joint.schema(self.models, self._own) for joint in joints)],
+        )
 
     def _plan_by_unit(self) -> Plan:
         """Return a plan of the statistics of each model, kept by unit."""
-        plain = self._suite._plan
-        sides = [
-            [self._schema_of(schema, model) for schema in plain.schemas] for model in self.models
-        ]
-        plan, places = unit_plan(plain, sides, BY_UNIT)
+        sides = [side.schemas for side in self._sides.values()]
+        plan, places = unit_plan(self._suite._plan, sides, BY_UNIT)
         self._places = dict(zip(self.models, places, strict=True))
         return plan
 
@@ -468,7 +461,6 @@ class Comparison(MetricSet):
 
     def _of(self, model: str, state: State) -> MetricSet:
         """Return the metrics of a model with its part of a state."""
-        plan = self._suite._plan
         if self.unit is not None:
             groups = self._groups(model, state)
             whole = whole_of(groups)
@@ -476,16 +468,8 @@ class Comparison(MetricSet):
             def found(metric: Any, level: float) -> ConfidenceInterval:
                 return limits_of_units(metric, groups, whole, level)
 
-            return self._suite._over(UnitRows(plan, whole, self.unit, found))
-        infos = tuple(
-            state.infos[self._plan.schemas.index(self._schema_of(schema, model))]
-            for schema in plan.schemas
-        )
-        places = (
-            self._plan.places[key, self._schema_of(schema, model)] for key, schema in plan.places
-        )
-        statistics = tuple(state.statistics[place] for place in places)
-        return self._suite._at(State(infos, statistics))
+            return self._suite._over(UnitRows(self._suite._plan, whole, self.unit, found))
+        return self._suite._at(self._plan.part(state, self._sides[model]))
 
     def __getitem__(self, model: str) -> MetricSet:  # type: ignore[override]  # by model, not by metric
         """Return the current metrics of one model as an independent set."""
@@ -809,7 +793,8 @@ def _paired(sides: tuple[Side, Side], by_unit: ByUnit | None, level: float) -> E
 class Needed(Protocol):
     """Returns the number of units needed to detect a difference."""
 
-    def __call__(self, *, difference: float) -> int: ...
+    def __call__(self, *, difference: float) -> int:
+        """Return the number of units for a difference of this size."""
 
 
 def units_needed(

@@ -37,7 +37,6 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.core.feeding.plan import Plan
-from streammetrics.core.feeding.states import State
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval, Values
@@ -55,6 +54,7 @@ from streammetrics.inference.paired import (
 from streammetrics.inference.scores import ladders
 from streammetrics.inference.units import is_whole_area
 from streammetrics.metrics.families import Family
+from streammetrics.statistics.histograms import ScoredStatistic
 from streammetrics.statistics.joint import (
     Bring,
     JointMoments,
@@ -63,8 +63,7 @@ from streammetrics.statistics.joint import (
     alias,
     terms_of,
 )
-from streammetrics.statistics.scores.histogram import ScoredStatistic
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables import ThresholdTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind, Rows, Schema
     from streammetrics.core.confidence import Unit
-    from streammetrics.core.feeding.states import RowInfo
+    from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Columns, Floats
@@ -481,17 +480,24 @@ class Estimated(MetricSet):
 
     def _plan_of(self) -> Plan:
         """Return a plan of the statistics of each side, and the joint ones."""
-        plain = self._suite._plan
-        statistics = [*plain.start.statistics] * len(_SIDES)
-        schemas = [
-            self._read_by(plain.schemas[source], *side)
+        plain, joints = self._suite._plan, self._joints.values()
+        self._sides = {
+            side: Plan(
+                plain.start.statistics,
+                [self._read_by(schema, *side) for schema in plain.read_schemas],
+            )
             for side in _SIDES
-            for source in plain.sources
-        ]
-        for joint in self._joints.values():
-            statistics.append(joint.statistic)
-            schemas.append(self._read_by(joint.of, BOTH, BOTH, joint.bring))
-        return (Plan if self.propensity is None else DrawnPlan)(statistics, schemas)
+        }
+        statistics = [s for side in self._sides.values() for s in side.start.statistics]
+        schemas = [schema for side in self._sides.values() for schema in side.read_schemas]
+        return (Plan if self.propensity is None else DrawnPlan)(
+            [*statistics, *(joint.statistic for joint in joints)],
+            [*schemas, *map(self._of_joint, joints)],
+        )
+
+    def _of_joint(self, joint: Joint) -> ModelSchema:
+        """Return the schema of the rows of a joint statistic."""
+        return self._read_by(joint.of, BOTH, BOTH, joint.bring)
 
     def _read_by(
         self,
@@ -507,15 +513,7 @@ class Estimated(MetricSet):
 
     def _side(self, side: Shown, state: State) -> MetricSet:
         """Return the metrics of one side, with its part of a state."""
-        plain, plan = self._suite._plan, self._plan
-        infos = (
-            state.infos[plan.schemas.index(self._read_by(each, *side))] for each in plain.schemas
-        )
-        statistics = (
-            state.statistics[plan.places[key, self._read_by(schema, *side)]]
-            for key, schema in plain.places
-        )
-        return self._suite._at(State(tuple(infos), tuple(statistics)))
+        return self._suite._at(self._plan.part(state, self._sides[side]))
 
     def compute(self) -> Values:
         """Return the estimate of every metric by name, as a dictionary.
@@ -622,8 +620,7 @@ class Estimated(MetricSet):
     def _spread(self, name: str, state: State, sides: tuple[Side, Side], share: float) -> Variances:
         """Return the variances of a metric, where a `share` of the rows has a label."""
         joint = self._joints[name]
-        key = joint.statistic._key, self._read_by(joint.of, BOTH, BOTH, joint.bring)
-        statistic = state.statistics[self._plan.places[key]]
+        statistic = state.statistics[self._plan.places[joint.statistic._key, self._of_joint(joint)]]
         with own_arithmetic():
             return self._kind[name].spread(
                 sides, statistic, share if self.propensity is None else None

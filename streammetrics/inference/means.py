@@ -17,7 +17,7 @@ from streammetrics.core.confidence import (
     unsure,
     without,
 )
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import derivatives
 from streammetrics.inference.distributions import (
     anytime_limits,
@@ -33,7 +33,7 @@ from streammetrics.metrics import text as recognition
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.regression.base import averaged, check_outputs
 from streammetrics.metrics.scores.losses import exponential
-from streammetrics.statistics.sums.values import quantile, ranked
+from streammetrics.statistics.histograms import quantile, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from streammetrics.metrics.rowwise import RowMean
     from streammetrics.metrics.text import TextMetric
     from streammetrics.statistics.attempts import AttemptCounts
+    from streammetrics.statistics.histograms import EnclosedValue, ValueHistogram
     from streammetrics.statistics.joint import MomentSample
     from streammetrics.statistics.pairs import PairHistogram
     from streammetrics.statistics.rankings import RankingBuffer
     from streammetrics.statistics.scores.losses import LabelRankingSum, ProbabilityLossSum
     from streammetrics.statistics.sums.losses import FormulaSum, LossSum, Moments, RowSum
-    from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram
     from streammetrics.statistics.texts import TextCounts
 
 

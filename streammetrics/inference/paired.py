@@ -51,7 +51,7 @@ from streammetrics.statistics.joint import (
     terms_of,
 )
 from streammetrics.statistics.sums.losses import FormulaSum, LossSum
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables import ThresholdTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from streammetrics.metrics.classification.base import ContingencyMetric
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.statistics.joint import Bring
-    from streammetrics.statistics.tables.contingency import LabelCells
+    from streammetrics.statistics.tables import LabelCells
 
 
 LEAST = 1e-300  # a p-value that underflows is not 0

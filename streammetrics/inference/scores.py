@@ -14,7 +14,7 @@ from streammetrics.core.confidence import (
     rule_of,
     without,
 )
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import (
     GROUPS,
     Influences,
@@ -42,7 +42,7 @@ from streammetrics.metrics.scores import calibration
 from streammetrics.metrics.scores.areas import ROCAUC
 from streammetrics.metrics.scores.base import one_or_all, staircases
 from streammetrics.metrics.scores.calibration import bins_of_cells
-from streammetrics.statistics.scores.histogram import VersusHistogram
+from streammetrics.statistics.histograms import VersusHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Numeric
     from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
-    from streammetrics.statistics.scores.histogram import ScoreHistogram
+    from streammetrics.statistics.histograms import ScoreHistogram
     from streammetrics.statistics.sums.forecasts import BinnedShares
 
     Sides = tuple[Floats, Floats]  # sums of weights, and of their squares

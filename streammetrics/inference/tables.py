@@ -17,7 +17,7 @@ from streammetrics.core.confidence import (
     unsure,
     without,
 )
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import REPLICATES, derivatives, drawn, influence, standard_error
 from streammetrics.inference.distributions import (
     clopper_pearson,
@@ -28,11 +28,10 @@ from streammetrics.inference.distributions import (
 )
 from streammetrics.metrics.arena import StrengthFit
 from streammetrics.metrics.classification.base import ContingencyMetric, is_table
-from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts
-from streammetrics.metrics.classification.view import Confusion
+from streammetrics.metrics.classification.view import Confusion, LabelCounts, RowCounts
 from streammetrics.metrics.clustering.pairs import Overlap
 from streammetrics.metrics.families import BY, Family
-from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
+from streammetrics.statistics.tables import LabelTables, RowTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,21 +41,25 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import GroupedStates
     from streammetrics.core.types import Floats, Ints, Numeric, Places
     from streammetrics.metrics.arena import BradleyTerry
-    from streammetrics.metrics.classification.averaged import AveragedMetric, Parts
+    from streammetrics.metrics.classification.base import AveragedMetric, Parts
     from streammetrics.metrics.classification.overall import (
         Accuracy,
         CohenKappa,
+        ConfusionMatrix,
         ExpectedCost,
+        TopKAccuracy,
         ZeroOneLoss,
     )
-    from streammetrics.metrics.classification.reports import ConfusionMatrix
-    from streammetrics.metrics.classification.topk import TopKAccuracy
     from streammetrics.metrics.clustering.pairs import LabelingMetric
     from streammetrics.metrics.scores.losses import BrierScore
     from streammetrics.statistics.matches import MatchTable
     from streammetrics.statistics.scores.losses import ProbabilityLossSum
-    from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
-    from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
+    from streammetrics.statistics.tables import (
+        ContingencyTable,
+        LabelPairs,
+        ThresholdTable,
+        TopKHits,
+    )
 
     Counts = Ints
 

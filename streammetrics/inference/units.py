@@ -39,8 +39,7 @@ from streammetrics.core.fields.tables import GroupedCells
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import Values
+from streammetrics.core.results.values import LabelledArray, Values
 from streammetrics.core.statistic import GroupedStates
 from streammetrics.inference.areas import class_influences
 from streammetrics.inference.distributions import limits, t_quantile

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Refused = Callable[[dict[str, Any], str], object]
 
-__all__ = ["Client", "ClientError"]
-
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 _FIRST, _LONGEST = 0.1, 15.0  # seconds between two tries
 _AT_EXIT = 10.0  # seconds to send what waits when the process ends without `close`

@@ -22,9 +22,8 @@ from streammetrics.core.loading import from_bytes, load
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric, made_once, read_together
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Interval, Result
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.live.possible.remembered import Called, Classes, ScoreCells
 from streammetrics.live.rows import batch_of
@@ -43,7 +42,7 @@ from streammetrics.live.samples import (
 from streammetrics.metrics.distributions import Quantile
 from streammetrics.metrics.drift import BinnedDistance
 from streammetrics.statistics.scores.losses import SampleHistogram
-from streammetrics.statistics.tables.contingency import SampleTable
+from streammetrics.statistics.tables import SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

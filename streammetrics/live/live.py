@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from streammetrics.live.validation import Type
     from streammetrics.slices.keyed import By as SliceBy
 
-__all__ = ["Live"]
-
 
 class Live(Stateful, Generic[M_co]):
     """Metrics of a service over time: states of short panes, merged into windows.

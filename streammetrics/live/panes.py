@@ -24,7 +24,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.events import QUARTER, SECOND
 from streammetrics.live.index import CONFLICT, CORRECTED, LABELLED, LATE, REPEATED
 from streammetrics.live.rows import batch_of, pieces
-from streammetrics.metrics.classification.reports import ConfusionMatrix
+from streammetrics.metrics.classification.overall import ConfusionMatrix
 from streammetrics.metrics.distributions import Quantile
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import UndefinedMetricWarning, warn_caller
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Result
 from streammetrics.live.alerts.rule import Rule, Watch, source_of
 from streammetrics.live.events import SliceKeys, duration, instant, shown_duration, shown_time
 from streammetrics.live.panes import size_of

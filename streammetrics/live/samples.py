@@ -17,9 +17,8 @@ from streammetrics.metrics.drift import (
     Wasserstein,
     gaps_of,
 )
-from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
+from streammetrics.statistics.histograms import MAX_BINS, ScoreHistogram, ValueHistogram
 from streammetrics.statistics.scores.losses import SampleHistogram
-from streammetrics.statistics.sums.values import ValueHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.arithmetic.histogram import SortedHistogram

@@ -12,15 +12,13 @@ from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.types import V_co
 from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
+from streammetrics.statistics.histograms import Extremes, only
 from streammetrics.statistics.joint import MomentSample
 from streammetrics.statistics.sums.losses import Moments, MomentSpread
-from streammetrics.statistics.sums.values import Extremes, only
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
-
-__all__ = ["Count", "Maximum", "Mean", "Minimum", "Sum", "Variance"]
 
 
 class Aggregate(Metric[V_co]):

@@ -13,7 +13,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.metrics.clustering.information import entropy, mutual_information
 from streammetrics.metrics.clustering.pairs import LabelingMetric
 from streammetrics.metrics.families import ITEMS
-from streammetrics.statistics.tables.ratings import RaterCodes, RatingCounts
+from streammetrics.statistics.tables import RaterCodes, RatingCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,19 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
     from streammetrics.metrics.clustering.pairs import Overlap
-    from streammetrics.statistics.tables.contingency import LabelPairs
-    from streammetrics.statistics.tables.ratings import Items
-
-
-__all__ = [
-    "CramersV",
-    "FleissKappa",
-    "GwetAC1",
-    "KrippendorffAlpha",
-    "PearsonsContingencyCoefficient",
-    "TheilsU",
-    "TschuprowsT",
-]
+    from streammetrics.statistics.tables import Items, LabelPairs
 
 
 def phi_squared(overlap: Overlap) -> float:

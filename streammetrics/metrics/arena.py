@@ -12,8 +12,7 @@ from streammetrics.core.confidence import check_level
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Interval, LabelledArray
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.matches import MatchTable
 
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, ArrayLike, Bools, Floats, Ints
 
-
-__all__ = [
-    "BradleyTerry",
-]
 
 _STEPS = 1000  # of Newton's method, which mostly needs fewer than ten
 _BALANCED = 1e-9  # of the sum of absolute scores; larger sums are not those of a maximum

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike, Floats
 
 
-__all__ = [
-    "AttemptSpread",
-    "MajorityAtK",
-    "MeanAtK",
-    "PassAtK",
-    "PassHatK",
-]
-
-
 Tally: TypeAlias = "Hashable"  # the counts that determine the value of a unit
 
 

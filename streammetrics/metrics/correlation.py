@@ -14,8 +14,7 @@ from streammetrics.core.arithmetic.keys import cell_edges
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.kernels import kernels
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.curves import Points
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Interval, Points
 from streammetrics.core.types import Floats, Ints, V_co
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.pairs import MAX_PAIRS, PairHistogram
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
     from streammetrics.core.arithmetic.pairs import Axis, Marginal, PairCells
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
-
-
-__all__ = [
-    "KendallTau",
-    "SpearmanRho",
-]
 
 
 class Untied(NamedTuple):

@@ -16,8 +16,7 @@ from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, Bins, NanPolicy
 from streammetrics.core.metric import Metric, NumberOrArray
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Interval, LabelledArray
 from streammetrics.core.types import Array, Floats, FloatSequence, NoAverage
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.metrics.families import IMAGES, PIXELS
@@ -30,7 +29,7 @@ from streammetrics.statistics.boxes import (
     BoxScores,
 )
 from streammetrics.statistics.segments import SegmentCounts
-from streammetrics.statistics.tables.contingency import ContingencyTable
+from streammetrics.statistics.tables import ContingencyTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,16 +37,6 @@ if TYPE_CHECKING:
     from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike, Bools, ClassLabel, Ints, Options, Places
-
-
-__all__ = [
-    "BoxAveragePrecision",
-    "BoxAverageRecall",
-    "Dice",
-    "MeanIoU",
-    "ModifiedPanopticQuality",
-    "PanopticQuality",
-]
 
 
 _MOST_IOUS = 30  # outcomes at this many thresholds fit in 64 bits

@@ -9,13 +9,11 @@ import numpy as np
 
 from streammetrics.core.constraints import Bins, Satisfies, Share
 from streammetrics.core.metric import NumberOrArray
-from streammetrics.core.results.curves import Curves, Points
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Curves, Interval, LabelledArray, Points
 from streammetrics.core.types import Floats, Several
 from streammetrics.metrics.aggregation import Aggregate
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.sums.values import (
+from streammetrics.statistics.histograms import (
     LIGHT,
     EnclosedValue,
     QuantileMethod,
@@ -26,10 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.arithmetic.histogram import SortedHistogram
-    from streammetrics.core.results.result import Result
+    from streammetrics.core.results.values import Result
     from streammetrics.core.statistic import Statistic
-
-__all__ = ["Quantile"]
 
 
 class _CumulativeShares(NamedTuple):

@@ -17,9 +17,9 @@ from streammetrics.core.results.values import Interval
 from streammetrics.core.types import FloatSequence
 from streammetrics.metrics.families import APART
 from streammetrics.metrics.scores.base import ROUNDING, corners, outward, staircases
-from streammetrics.statistics.scores.histogram import MAX_BINS
+from streammetrics.statistics.histograms import MAX_BINS
 from streammetrics.statistics.scores.losses import SampleHistogram
-from streammetrics.statistics.tables.contingency import SampleTable
+from streammetrics.statistics.tables import SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, ArrayLike, Bools, Floats
     from streammetrics.metrics.scores.base import CumulativeCounts
-
-
-__all__ = [
-    "JensenShannon",
-    "KSDistance",
-    "PopulationStability",
-    "Wasserstein",
-]
 
 
 CATEGORIES = "categories"

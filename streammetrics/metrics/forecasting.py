@@ -12,7 +12,7 @@ from streammetrics.core.arithmetic.exact import nearest, root
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, NanPolicy
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.sums.forecasts import (
@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.losses import RowSum
-
-
-__all__ = [
-    "MASE",
-    "RMSSE",
-    "CRPSEnsemble",
-    "CRPSGaussian",
-    "CRPSQuantiles",
-    "IntervalCoverage",
-    "IntervalWidth",
-    "PITHistogram",
-    "WinklerScore",
-]
 
 
 class IntervalMetric(MeanOfRows):

@@ -16,21 +16,12 @@ from streammetrics.metrics.clustering.pairs import Overlap
 from streammetrics.metrics.families import GROWS, LISTS, Family
 from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.sums.losses import Popularity
-from streammetrics.statistics.tables.contingency import LabelPairs
+from streammetrics.statistics.tables import LabelPairs
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.losses import RowSum
-
-
-__all__ = [
-    "CatalogueCoverage",
-    "ExposureGini",
-    "IntraListDiversity",
-    "Novelty",
-    "PopularityBias",
-]
 
 
 class CatalogueMetric(Metric[float]):

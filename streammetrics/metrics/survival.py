@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike, Ints, Places
 
 
-__all__ = [
-    "ConcordanceIndex",
-]
-
-
 class _ComparablePairs(NamedTuple):
     """Numbers of comparable pairs of rows: all, concordant ones, and those tied in score.
 

@@ -12,7 +12,7 @@ from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast, Between, NanPolicy, Positive
 from streammetrics.core.metric import Metric, NumberOrArray
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Floats, NoAverage
 from streammetrics.metrics.averages import ZeroDivision, beta_weights, lone_doubt, mean_of_classes
 from streammetrics.metrics.families import CORPUS, GROWS, Family
@@ -38,27 +38,6 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike, Ints
     from streammetrics.statistics.texts import TextCounts
-
-
-__all__ = [
-    "BLEU",
-    "CER",
-    "MER",
-    "WER",
-    "WIL",
-    "ChrF",
-    "EditDistance",
-    "ExactMatch",
-    "ExtendedEditDistance",
-    "RougeL",
-    "RougeN",
-    "SpanF1",
-    "SpanFBeta",
-    "SpanPrecision",
-    "SpanRecall",
-    "TokenF1",
-    "TranslationEditRate",
-]
 
 
 References = Annotated[int, Between(1, 64)]

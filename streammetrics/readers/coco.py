@@ -18,14 +18,13 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import reading
-from streammetrics.readers.paths import matching
-from streammetrics.readers.sources import source_of
+from streammetrics.readers.paths import matching, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from streammetrics.core.types import Document, Foreign, Json, Places
-    from streammetrics.readers.sources import Source
+    from streammetrics.readers.paths import Source
 
 INPUTS = {
     name: name

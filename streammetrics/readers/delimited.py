@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streammetrics.core.types import Foreign
+    from streammetrics.readers.paths import Source
     from streammetrics.readers.selection import WantedColumn
-    from streammetrics.readers.sources import Source
 
 _BLOCK = 1 << 22  # bytes of text parsed at a time
 _HEAD = 1 << 16  # bytes read to detect the delimiter

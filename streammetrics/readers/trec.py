@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.files import reading
+from streammetrics.readers.files import SourcePiece, reading
 from streammetrics.readers.numbers import is_infinity
-from streammetrics.readers.paths import matching
-from streammetrics.readers.pieces import SourcePiece
-from streammetrics.readers.sources import source_of
+from streammetrics.readers.paths import matching, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from streammetrics.core.types import Array, Foreign
-    from streammetrics.readers.sources import Source
+    from streammetrics.readers.paths import Source
 
     Table = dict[str, Foreign]
 

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.files import WrappedPiece
-from streammetrics.readers.pieces import FilteredTable
+from streammetrics.readers.files import FilteredTable, WrappedPiece
 from streammetrics.readers.selection import WantedColumn, spelled
 
 if TYPE_CHECKING:

@@ -15,10 +15,8 @@ import numpy as np
 from rich.cells import cell_len
 from rich.console import Console
 
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.result import VALUE, Result
 from streammetrics.core.results.table import csv_text, plain_text, printable
-from streammetrics.core.results.values import numbers
+from streammetrics.core.results.values import VALUE, LabelledArray, Result, numbers
 from streammetrics.show.report import SHOWN, Matrix, NumberTable, Vector, number, part_of
 from streammetrics.show.report import cells as cells_of
 

@@ -20,23 +20,23 @@ from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import VERSION
-from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.results.table import Table, shown
+from streammetrics.core.results.values import Curves
 from streammetrics.core.state.files import write_whole
 from streammetrics.inference.comparison import Comparison, compare
 from streammetrics.inference.estimated import Estimated
-from streammetrics.ledger.ledger import Ledger
+from streammetrics.ledger import Ledger
 from streammetrics.live.events import duration, shown_duration, shown_time
 from streammetrics.live.live import Live
 from streammetrics.live.panes import TOLD
 from streammetrics.live.spans import Number, numbers_of
 from streammetrics.metrics.distributions import Distribution
-from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
+from streammetrics.metrics.scores.base import PRPoints, ROCPoints
 from streammetrics.show.formats import DETAIL, DUEL, Grid, as_json, grids, plain
 from streammetrics.show.formulas import formula, set_formula, set_letters
 from streammetrics.show.pictures.canvas import COLOURS, GREY, Sheet, library
-from streammetrics.show.pictures.panels import pictures, together
+from streammetrics.show.pictures.curves import pictures, together
 from streammetrics.show.pictures.values import metrics_of, metrics_of_series
 from streammetrics.show.report import ModelReports, Sliced, number, report
 from streammetrics.slices.slices import Slices

@@ -13,9 +13,16 @@ import numpy as np
 from streammetrics.core.confidence import ConfidenceInterval, unsure
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.curves import Curves, Points, is_curve
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import KeyedValues, Report, flat, numbers
+from streammetrics.core.results.values import (
+    Curves,
+    KeyedValues,
+    LabelledArray,
+    Points,
+    Report,
+    flat,
+    is_curve,
+    numbers,
+)
 from streammetrics.inference.estimated import Estimated
 from streammetrics.metrics.ranking.base import RankingMetric
 from streammetrics.slices.table import SliceTable, key_text, named
@@ -29,11 +36,6 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Document, Json
     from streammetrics.slices.keyed import SliceReading
     from streammetrics.slices.slices import Slices
-
-
-__all__ = [
-    "model_index",
-]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.inference.units import limits_by_unit, standalone
 from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
-from streammetrics.slices.disparity import Comparing, Disparity, Method, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
 from streammetrics.slices.keyed import Grouping, KeyedSet, keys_of, spec_of
 from streammetrics.slices.table import (
@@ -30,7 +29,19 @@ from streammetrics.slices.table import (
     merged_tables,
     value_columns,
 )
-from streammetrics.slices.worst import RankedSlices, beside_rest, beside_units, limits_of, ranked
+from streammetrics.slices.worst import (
+    Comparing,
+    Disparity,
+    Method,
+    RankedSlices,
+    alone,
+    beside_rest,
+    beside_units,
+    difference,
+    limits_of,
+    ranked,
+    ratio,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.results.curves import is_curve
-from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
-from streammetrics.core.results.values import Interval, numbers
+from streammetrics.core.results.values import Interval, Result, is_curve, numbers
 from streammetrics.statistics.grouped.keys import Bin
 
 if TYPE_CHECKING:

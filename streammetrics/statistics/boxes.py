@@ -33,7 +33,7 @@ from streammetrics.core.state.arrays import (
     widened,
 )
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.tables.contingency import amounts_of
+from streammetrics.statistics.tables import amounts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -24,7 +24,7 @@ from streammetrics.core.fields.sums import Sum, Width
 from streammetrics.core.fields.weights import Counts, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.points import PointMatrix, points_schema
-from streammetrics.statistics.tables.contingency import UNWEIGHTED
+from streammetrics.statistics.tables import UNWEIGHTED
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column

@@ -54,7 +54,7 @@ from streammetrics.statistics.sums.losses import (
     regression_schema,
     squares_of,
 )
-from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
+from streammetrics.statistics.tables import ThresholdTable, TopKHits
 from streammetrics.statistics.texts import TextScores
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
         Places,
         ReadColumn,
     )
-    from streammetrics.statistics.tables.contingency import ContingencyTable
+    from streammetrics.statistics.tables import ContingencyTable
 
 
 class JointStatistic(Statistic):

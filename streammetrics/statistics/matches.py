@@ -17,7 +17,7 @@ from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import id_column, id_kind
-from streammetrics.statistics.tables.contingency import amounts_of
+from streammetrics.statistics.tables import amounts_of
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch

@@ -36,7 +36,7 @@ from streammetrics.core.kernels import kernels
 from streammetrics.core.kernels.reference import mixed
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.tables.contingency import UNWEIGHTED
+from streammetrics.statistics.tables import UNWEIGHTED
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch

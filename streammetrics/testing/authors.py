@@ -20,8 +20,7 @@ import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning, an
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.curves import is_curve
-from streammetrics.core.results.values import plain
+from streammetrics.core.results.values import is_curve, plain
 from streammetrics.core.statistic import Statistic
 from streammetrics.testing.behaviour import of_rows, said
 from streammetrics.testing.laws import numbers_in
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from streammetrics.testing.behaviour import Finding
-
-__all__ = ["check_metric"]
 
 _CLASSES = 8  # number of classes of which a batch alone is tried
 _ROWS = 24  # number of generated rows if the author passes none

@@ -35,7 +35,7 @@ from streammetrics.core.mergeable import merge
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.core.state import arrays as state_arrays
 from streammetrics.core.statistic import Statistic
-from streammetrics.metrics.sampled import SampleMetric
+from streammetrics.metrics.rowwise import SampleMetric
 from streammetrics.testing.laws import (
     LAWS,
     PARTS,

@@ -8,7 +8,7 @@ import pytest
 import streammetrics as sm
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.metrics.classification.view import Confusion
-from streammetrics.statistics.tables.contingency import LabelCells
+from streammetrics.statistics.tables import LabelCells
 
 SIDES = np.array([3, 5, 9]), np.arange(3, 12)  # of few cells and of many
 NAMES = ("tp", "fp", "fn", "tn", "actual", "predicted", "total", "hits", "amount", "seen")

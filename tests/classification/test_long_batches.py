@@ -9,8 +9,8 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import Batch
-from streammetrics.statistics.scores.histogram import ScoreHistogram
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.histograms import ScoreHistogram
+from streammetrics.statistics.tables import ThresholdTable
 
 ROWS = tuning.BATCH_ROWS + 5000
 

@@ -212,7 +212,7 @@ def test_spans_are_read_of_tagged_text(command, tmp_path):
 
 
 def test_long_tagged_text_is_read_in_parts(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("streammetrics.readers.conll._TOKENS", 3)
+    monkeypatch.setattr("streammetrics.readers.formats._TOKENS", 3)
     (tmp_path / "said.iob").write_text(CONLL, "utf-8")
     run = ("evaluate", tmp_path / "said.iob", "--task", "spans", "--y-true", 3)
     found = command(*run, "--y-pred", 4, "--y-pred", 3, "--json", "-")

@@ -8,7 +8,7 @@ import shlex
 import pytest
 from typer.main import get_command
 
-from streammetrics.cli.app import app
+from streammetrics.cli.exit import app
 
 ROOT = get_command(app)
 COMMANDS = {

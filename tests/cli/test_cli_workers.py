@@ -15,14 +15,14 @@ import pytest
 from prediction_files import store
 from scripts import started
 
-from streammetrics.readers import columnar
+from streammetrics.readers import formats
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
 
 
 @pytest.fixture
 def folder(tmp_path, binary, monkeypatch):
-    monkeypatch.setattr(columnar, "PIECE_ROWS", 500)
+    monkeypatch.setattr(formats, "PIECE_ROWS", 500)
     path = tmp_path / "data"
     path.mkdir()
     for index, name in enumerate(["a.parquet", "b.arrow", "c.csv.gz"]):

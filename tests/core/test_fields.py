@@ -35,17 +35,15 @@ from streammetrics.core.fields.sums import Extreme, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.centroids import CentroidSums, ClusterSums
+from streammetrics.statistics.histograms import Extremes, ScoreHistogram, ValueHistogram
 from streammetrics.statistics.pairs import PairHistogram
 from streammetrics.statistics.points import PointSample
 from streammetrics.statistics.rankings import RankingBuffer
-from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLossSum
 from streammetrics.statistics.sums.losses import LossSum, Moments
-from streammetrics.statistics.sums.values import Extremes, ValueHistogram
-from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
-from streammetrics.statistics.tables.threshold import ThresholdTable, TopKHits
+from streammetrics.statistics.tables import ContingencyTable, LabelPairs, ThresholdTable, TopKHits
 from streammetrics.testing import check_laws
-from streammetrics.testing.states import broken_states
+from streammetrics.testing.laws import broken_states
 
 
 class LogSum(Statistic):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from thinning import some
 
 import streammetrics as sm
+from streammetrics import ledger as ledger_module
 from streammetrics.core.state.container import packed, unpacked
-from streammetrics.ledger import ledger as ledger_module
-from streammetrics.ledger.shards import Known
+from streammetrics.ledger import Known
 
 IDS = (3, 10, "10", "a", "b")
 

@@ -20,7 +20,7 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.core import tuning
-from streammetrics.testing.states import broken_states
+from streammetrics.testing.laws import broken_states
 
 RNG = np.random.default_rng(0)
 PAIRS = 400  # of rows, in a batch

@@ -18,8 +18,8 @@ from scripts import started
 
 import streammetrics as sm
 from streammetrics.engines import processes
-from streammetrics.readers import columnar
-from streammetrics.readers.sources import ReadError
+from streammetrics.readers import formats
+from streammetrics.readers.paths import ReadError
 
 rng = np.random.default_rng(7)
 N = 3000
@@ -48,7 +48,7 @@ EXPECTED = suite().update(TABLE).to_bytes()
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    monkeypatch.setattr(columnar, "PIECE_ROWS", 500)
+    monkeypatch.setattr(formats, "PIECE_ROWS", 500)
     return [
         store(TABLE.slice(index * 750, 750), tmp_path / f"{index}{ending}", rows=200)
         for index, ending in enumerate([".parquet", ".arrow", ".csv.gz", ".jsonl"])
@@ -217,7 +217,7 @@ def test_a_part_that_lacks_a_column(tmp_path, workers):
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_row_is_that_of_the_file_or_table(tmp_path, workers, monkeypatch):
-    monkeypatch.setattr(columnar, "PIECE_ROWS", 500)
+    monkeypatch.setattr(formats, "PIECE_ROWS", 500)
     score = TABLE["score"].to_numpy().copy()
     score[[1234, 2750]] = np.nan
     table = TABLE.set_column(1, "score", pa.array(score))

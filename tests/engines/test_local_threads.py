@@ -11,7 +11,7 @@ from prediction_files import store
 
 import streammetrics as sm
 from streammetrics.engines import processes, threads
-from streammetrics.readers.pieces import TablePiece
+from streammetrics.readers.files import TablePiece
 
 
 def suite():

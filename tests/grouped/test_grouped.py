@@ -16,7 +16,7 @@ from streammetrics.core.fields.weights import Weight
 from streammetrics.core.state.container import packed
 from streammetrics.statistics.grouped.grouped import Groups, grouped_plan
 from streammetrics.statistics.grouped.keys import KEY
-from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables import ThresholdTable
 from streammetrics.testing import split_rows
 
 

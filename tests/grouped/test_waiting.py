@@ -18,7 +18,7 @@ from streammetrics.statistics.grouped.buffered import (
     in_order,
     rows_of,
 )
-from streammetrics.statistics.scores.histogram import ScoreHistogram
+from streammetrics.statistics.histograms import ScoreHistogram
 
 GROUPS = 7
 

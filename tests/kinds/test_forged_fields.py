@@ -12,7 +12,7 @@ from streammetrics.core.state.arrays import same
 from streammetrics.statistics.boxes import BoxScores
 from streammetrics.statistics.matches import MatchTable
 from streammetrics.statistics.pairs import SurvivalPairs
-from streammetrics.statistics.tables.threshold import TopKHits
+from streammetrics.statistics.tables import TopKHits
 
 
 def statistics():

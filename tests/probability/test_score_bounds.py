@@ -28,7 +28,7 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.metrics.scores.base import staircases
-from streammetrics.statistics.scores.histogram import ScoreHistogram
+from streammetrics.statistics.histograms import ScoreHistogram
 
 SLACK = 2.0**-45
 

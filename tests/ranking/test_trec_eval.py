@@ -10,7 +10,7 @@ import pytest
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.readers.sources import ReadError
+from streammetrics.readers.paths import ReadError
 from streammetrics.readers.trec import read_qrels, read_run
 
 DATA = Path(__file__).parents[1] / "data" / "trec"

@@ -9,9 +9,9 @@ from prediction_files import store
 from reading import rows
 
 import streammetrics as sm
+from streammetrics.readers.files import BATCH_ROWS
 from streammetrics.readers.formats import pieces_of
 from streammetrics.readers.paths import find
-from streammetrics.readers.pieces import BATCH_ROWS
 
 N = 40_000
 

@@ -18,8 +18,7 @@ from reading import fed, rows, suite
 import streammetrics as sm
 from streammetrics.readers import paths
 from streammetrics.readers.formats import pieces_of
-from streammetrics.readers.paths import find
-from streammetrics.readers.sources import ReadError
+from streammetrics.readers.paths import ReadError, find
 
 TABLE = rows(3000)
 NAMES = ["t.parquet", "t.arrow", "t.arrows", "t.csv", "t.csv.gz", "t.jsonl"]

@@ -10,8 +10,7 @@ from prediction_files import store, text
 from reading import fed, rows, suite
 
 import streammetrics as sm
-from streammetrics.readers.paths import find
-from streammetrics.readers.sources import ReadError
+from streammetrics.readers.paths import ReadError, find
 
 TABLE = rows(300)
 

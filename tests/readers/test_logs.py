@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import streammetrics as sm
-from streammetrics.readers.sources import ReadError
+from streammetrics.readers.paths import ReadError
 
 REAL = Path(__file__).parents[1] / "data" / "logs"
 SOLVED = {("a", 1): "C", ("a", 2): "I", ("b", 1): "C", ("b", 2): "C", (7, 1): "N", (7, 2): "C"}

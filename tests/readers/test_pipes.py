@@ -20,7 +20,7 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.cli import main
-from streammetrics.readers.sources import ReadError
+from streammetrics.readers.paths import ReadError
 from streammetrics.readers.trec import pieces
 
 TABLE = rows(5000)  # more than a pipe holds at a time

@@ -14,8 +14,7 @@ from reading import fed, rows, suite
 import streammetrics as sm
 from streammetrics.readers import delimited, jsonlines
 from streammetrics.readers.formats import pieces_of
-from streammetrics.readers.paths import find
-from streammetrics.readers.sources import ReadError
+from streammetrics.readers.paths import ReadError, find
 
 TABLE = rows(500)
 PLAIN = text(TABLE).decode()

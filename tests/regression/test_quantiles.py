@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
-from streammetrics.statistics.sums.values import ValueHistogram
+from streammetrics.statistics.histograms import ValueHistogram
 
 METHODS = ("linear", "averaged_inverted_cdf")
 LEVELS = (0, 0.1, 0.25, 0.5, 0.7, 0.9, 1)

@@ -7,10 +7,9 @@ from typing import Any, assert_type
 import streammetrics as sm
 from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import Report
+from streammetrics.core.results.values import LabelledArray, Report
+from streammetrics.metrics.scores.base import PRPoints, ROCPoints
 from streammetrics.metrics.scores.calibration import CalibrationPoints
-from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
 
 # Numbers.
 assert_type(sm.Accuracy(threshold=0.5).compute(), float)

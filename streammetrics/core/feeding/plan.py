@@ -116,9 +116,13 @@ class Plan:
             _KNOWN[key] = plan
         return plan
 
+    @property
+    def read_schemas(self) -> list[Schema]:
+        """The schema of each statistic."""
+        return [self.schemas[source] for source in self.sources]
+
     def __reduce__(self) -> tuple[object, ...]:
-        schemas = [self.schemas[source] for source in self.sources]
-        return type(self), (self.start.statistics, schemas)
+        return type(self), (self.start.statistics, self.read_schemas)
 
     def _slice_rows(self, batch: Batch) -> int:
         """Return how many rows of a long batch are processed at a time."""

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table, aligned
-from streammetrics.core.results.values import plain
+from streammetrics.core.results.values import Result, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,39 +1,263 @@
-"""The return types of `compute` and `bounds` for values that are not one number.
-
-Each is what NumPy users expect (an array, a tuple, a dictionary) and also a `Result`: it has the
-labels of the classes, queries or outputs behind its numbers.
-
-    >>> import streammetrics as sm
-    >>> matrix = sm.ConfusionMatrix().update(["cat", "dog", "dog"], ["cat", "dog", "cat"]).compute()
-    >>> matrix
-    array([[1, 0],
-           [1, 1]])
-    >>> matrix.to_dict()["dog"]["cat"]
-    1
-    >>> matrix.to_frame().loc["dog", "cat"]
-    np.int64(1)
-
-`to_dict` returns plain Python objects that JSON can represent (NaN and infinities stay floats).
-`to_frame` returns a pandas or polars data frame. Notebooks show `_repr_html_`.
-"""
+"""Values that are not one number: their types, and export as dictionary, table and plot."""
 
 from __future__ import annotations
 
 import math
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from abc import abstractmethod
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.result import VALUE, Result
+from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.core.results.table import Table
 from streammetrics.core.types import Each, V_co
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from streammetrics.core.results.table import Column
+    from matplotlib.axes import Axes
+
+    from streammetrics.core.results.table import Column, Library
+    from streammetrics.core.types import Array, Floats, Foreign
+
+    NamedAxes = tuple[tuple[str, tuple[object, ...]], ...]  # (name, labels) of each axis
+
+
+VALUE = "value"  # title of the column of a table with one number per row
+
+
+class Result:
+    """A value made of several numbers, each with a label."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_dict(self) -> dict[Any, Any]:
+        """Return the value by label, as plain Python objects that JSON can represent."""
+
+    @abstractmethod
+    def _table(self) -> Table:
+        """Return the value as a table."""
+
+    def to_frame(self, library: Library = "pandas") -> Foreign:
+        """Return the value as a data frame.
+
+        The labels of the rows are the index in pandas, and the first columns in polars.
+
+        Args:
+            library: ``"pandas"`` or ``"polars"``, which must be installed.
+        """
+        return self._table().frame(library)
+
+    def to_csv(self) -> str:
+        """Return the value as CSV in full precision; the labels of the rows come first."""
+        return self._table().csv()
+
+    def to_markdown(self) -> str:
+        """Return the value as a Markdown table."""
+        return self._table().markdown()
+
+    def to_latex(self) -> str:
+        r"""Return the value as a LaTeX tabular, which requires ``\\usepackage{booktabs}``."""
+        return self._table().latex()
+
+    def plot(self, ax: object = None, *, kind: str | None = None, **style: object) -> Axes:
+        """Plot the value and return Matplotlib's axes; requires the extra ``plot``.
+
+        Args:
+            ax: Axes to draw on; by default those of a new figure.
+            kind: Which plot, if there are several; see ``docs/pictures.md``.
+            **style: Arguments of Matplotlib for the main line or mark: ``color``, ``label``, ...
+
+        Raises:
+            ImportError: Matplotlib is not installed.
+            TypeError: The value has no plot, or none of this kind.
+        """
+        return drawn(self, ax, Drawing(kind, style=style))
+
+    def _repr_html_(self) -> str | None:
+        return self._table().html()
+
+
+class LabelledArray(Result, np.ndarray):
+    """An array with labels along its axes.
+
+    It behaves like the plain array. Element-wise operations keep the labels; slices and reductions
+    return plain arrays, because their axes may differ.
+
+    Args:
+        values: The array.
+        axes: For each axis, what it runs over (such as ``"class"``) and its labels.
+    """
+
+    axes: NamedAxes
+
+    def __new__(cls, values: object, axes: NamedAxes) -> Self:
+        """Return a view of the values with labelled axes."""
+        array = np.asarray(values).view(cls)
+        array.axes = axes
+        return array
+
+    @classmethod
+    def of(cls, values: object, labels: Iterable[object], name: str = "class") -> Self:
+        """Return an array (n,) with a label for each element."""
+        return cls(values, ((name, tuple(labels)),))
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Return the numbers by label: ``matrix.to_dict()[true][predicted]``."""
+        nested: dict[Any, Any] = _nested(self.tolist(), [labels for _, labels in self._known()])
+        return nested
+
+    def _table(self) -> Table:
+        values = np.asarray(self)
+        *rows, (across, titles) = self._known()
+        if not rows:
+            return Table({across: titles}, {VALUE: values})
+        places = list(product(*(labels for _, labels in rows)))
+        index = {name: tuple([at[axis] for at in places]) for axis, (name, _) in enumerate(rows)}
+        columns = values.reshape(len(places), len(titles)).T
+        return Table(index, dict(zip(titles, columns, strict=True)), across)
+
+    def _known(self) -> NamedAxes:
+        if len(self.axes) != self.ndim:
+            raise ValueError(
+                "what this array is of is not known, as it was made from a result: ask the result"
+            )
+        return self.axes
+
+    def _repr_html_(self) -> str | None:
+        return self._table().html() if self.axes else None  # without labels, show the repr
+
+    def __array_finalize__(self, source: object) -> None:
+        self.axes = ()
+
+    def __array_wrap__(
+        self,
+        array: Array,
+        context: Any = None,
+        return_scalar: bool = False,
+    ) -> Any:
+        values = np.asarray(array)
+        if context is not None and self.axes and values.shape == self.shape:
+            function, arguments, _ = context
+            labelled = [each for each in arguments if isinstance(each, LabelledArray)]
+            if function.signature is None and all(each.axes == self.axes for each in labelled):
+                return type(self)(values, self.axes)
+        return values[()] if return_scalar else values
+
+    def __getitem__(self, place: Any) -> Any:
+        return np.asarray(self)[place]
+
+    def __copy__(self) -> Self:
+        return type(self)(np.array(self), self.axes)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (np.asarray(self), self.axes)
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+
+def _nested(values: Any, labels: Sequence[tuple[object, ...]]) -> Any:
+    if not labels:
+        return values
+    return {
+        label: _nested(value, labels[1:]) for label, value in zip(labels[0], values, strict=True)
+    }
+
+
+class Points(Result):
+    """Base class of the points of a curve; a named tuple of arrays lists it as its first base."""
+
+    __slots__ = ()
+
+    # Column titles of tables that differ from the names of the arrays.
+    _titles: ClassVar[dict[str, str]] = {"thresholds": "threshold"}
+
+    # Properties of the rows that a metric adds for plots.
+    positives: float | None = None
+    negatives: float | None = None
+    exact: bool = True
+    rows: Floats | None = None  # number of rows in each bin
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "_asdict"):
+            name = cls.__name__
+            told = f"define a NamedTuple _{name}, and class {name}(Points, _{name})"
+            raise TypeError(f"{name} is not a named tuple: {told}")
+
+    def told(self, **facts: object) -> Self:
+        """Set properties of the rows; return the points."""
+        self.__dict__.update(facts)
+        return self
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return the arrays as lists by name."""
+        return {name: values.tolist() for name, values in self._named().items()}
+
+    def _table(self) -> Table:
+        named = self._named()
+        size = max(map(len, named.values()))
+        # The last point of a precision-recall curve has no threshold.
+        columns = {
+            self._titles.get(name, name): values
+            if len(values) == size
+            else np.append(values, [np.nan] * (size - len(values)))
+            for name, values in named.items()
+        }
+        return Table({}, columns)
+
+    def _named(self) -> dict[str, Floats]:
+        return self._asdict()  # type: ignore[attr-defined,no-any-return]  # _asdict of the named tuple
+
+    def __repr__(self) -> str:
+        with np.printoptions(threshold=50, edgeitems=2):
+            inside = ", ".join(f"{name}={values!r}" for name, values in self._named().items())
+        return f"{type(self).__name__}({inside})"
+
+
+class Curves(Result, tuple[Points, ...]):
+    """A curve for each class or model, in their order; `of` says which.
+
+    The data decide whether a metric returns these or one curve. Type checkers see ``ROCPoints |
+    Any``, which lets the code use the one that it knows it has.
+    """
+
+    labels: tuple[Any, ...]
+    of: str
+
+    def __new__(cls, curves: Iterable[Points], labels: Iterable[object], of: str = "class") -> Self:
+        """Return the tuple of curves with the labels of their classes or models."""
+        self = super().__new__(cls, curves)
+        self.labels, self.of = tuple(labels), of
+        return self
+
+    def to_dict(self) -> dict[Any, dict[str, list[float]]]:
+        """Return the curve of each class or model by its label."""
+        return {label: curve.to_dict() for label, curve in zip(self.labels, self, strict=True)}
+
+    def _table(self) -> Table:
+        tables = [curve._table() for curve in self]
+        labels = [[label] * len(table) for label, table in zip(self.labels, tables, strict=True)]
+        columns = {
+            title: np.concatenate([table.columns[title] for table in tables])
+            for title in tables[0].columns
+        }
+        return Table({self.of: list(chain.from_iterable(labels))}, columns)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (tuple(self), self.labels, self.of)
+
+
+def is_curve(value: object) -> bool:
+    """Whether a value is one or more curves: its fields are arrays, not single numbers."""
+    first = value[0] if isinstance(value, Curves) and value else value
+    return isinstance(first, Points) and any(map(np.ndim, first._named().values()))
 
 
 class KeyedValues(Result, dict[Any, float]):

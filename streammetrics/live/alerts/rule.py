@@ -20,8 +20,8 @@ from streammetrics.core.configured import Configured, configure, require, writte
 from streammetrics.core.errors import UndefinedMetricWarning, an
 from streammetrics.core.metric import read_together
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Result
 from streammetrics.live.events import duration, shown_duration
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import coverage_of, same
@@ -83,14 +83,15 @@ class Rule(Configured, ABC):
 
     name: str = ""
 
-    def _configure(self, **parameters: object) -> None:
+    def _configure(self, given: Mapping[str, object]) -> None:
         """Set the parameters; durations become text in canonical form.
 
-        Each rule has its own constructor, which gives its parameters explicit signatures.
+        Each rule has its own constructor, which gives its parameters explicit signatures; `given`
+        are its local variables.
         """
         kept = {
-            name: self._shortened(value, name) if name in _DURATIONS else value
-            for name, value in parameters.items()
+            name: self._shortened(given[name], name) if name in _DURATIONS else given[name]
+            for name in self._parameters
         }
         configure(self, (), kept)
 
@@ -126,6 +127,13 @@ class Rule(Configured, ABC):
 
     def check(self, suite: Mergeable) -> None:
         """Raise `ValueError` if a suite lacks what the rule reads."""
+
+    def part(self, suite: Mergeable) -> Mergeable:
+        """Return the part of a suite to judge: the metric of the rule, or the whole suite."""
+        found: Mergeable = (
+            metric_of(suite, self.config["metric"]) if "metric" in self.config else suite
+        )
+        return found
 
     @abstractmethod
     def moments(self, view: Any) -> Callable[[], list[Moment]]:
@@ -178,10 +186,6 @@ class WindowRule(Rule):
     @abstractmethod
     def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
         """Return the verdict on the windows that end at a time."""
-
-    def part(self, suite: Mergeable) -> Mergeable:
-        """Return the part of a suite to judge: the whole suite, or one metric."""
-        return suite
 
     def moments(self, view: Any) -> Callable[[], list[Moment]]:
         """Judge the windows that end with each pane."""

@@ -14,7 +14,7 @@ from streammetrics.core.errors import an
 from streammetrics.core.loading import from_bytes, load
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.live.alerts.by_slice import (
+from streammetrics.live.alerts.change import (
     by_title,
     check_limits,
     columns_of,
@@ -47,16 +47,6 @@ if TYPE_CHECKING:
 
     Ends = Ints
     from streammetrics.live.panes import Coverage as CoverageCounts
-
-
-__all__ = [
-    "Above",
-    "Below",
-    "BurnRate",
-    "Coverage",
-    "Drift",
-    "Silence",
-]
 
 
 class _OneWindow(WindowRule):
@@ -107,18 +97,8 @@ class _MetricThreshold(_Threshold):
         level: float = 0.999,
         name: str = "",
     ) -> None:
-        self._configure(
-            metric=metric,
-            threshold=threshold,
-            window=window,
-            min_rows=min_rows,
-            for_=for_,
-            clear=clear,
-            after=after,
-            by=columns_of(by),
-            level=level,
-            name=name,
-        )
+        by = columns_of(by)
+        self._configure(locals())
 
     def check_parameters(self) -> None:
         """Check that the threshold is finite, and that `clear` is on its good side."""
@@ -128,11 +108,6 @@ class _MetricThreshold(_Threshold):
         good, told = (apart >= 0, "no less") if self.side == "below" else (apart <= 0, "no more")
         require(self, "clear", good, told)
         require(self, "level", 0.5 <= self.level < 1, "a share from 0.5 to below 1")
-
-    def part(self, suite: Mergeable) -> Mergeable:
-        """Return the metric."""
-        found: Mergeable = metric_of(suite, self.metric)
-        return found
 
     def check(self, suite: Mergeable) -> None:
         """Check that the metric exists, and has confidence limits if it is judged by slice."""
@@ -293,16 +268,7 @@ class BurnRate(WindowRule):
             raise ValueError(
                 f'windows={windows!r}: expected a long and a short one, ("1h", "5min")'
             )
-        self._configure(
-            metric=metric,
-            objective=objective,
-            windows=windows,
-            factor=factor,
-            min_rows=min_rows,
-            for_=for_,
-            after=after,
-            name=name,
-        )
+        self._configure(locals())
 
     def check_parameters(self) -> None:
         """Check the objective, the windows and the factor."""
@@ -323,11 +289,6 @@ class BurnRate(WindowRule):
     def limit(self) -> float:
         """The burn rate that is too fast."""
         return self.factor or _FACTORS[self.windows[0]]
-
-    def part(self, suite: Mergeable) -> Mergeable:
-        """Return the metric."""
-        found: Mergeable = metric_of(suite, self.metric)
-        return found
 
     def line(self, suite: Mergeable) -> tuple[str, float]:
         """Return the metric, and its value at which the budget burns too fast."""
@@ -412,15 +373,7 @@ class Coverage(_Threshold):
         after: str | timedelta | None = None,
         name: str = "",
     ) -> None:
-        self._configure(
-            least=least,
-            window=window,
-            min_rows=min_rows,
-            for_=for_,
-            clear=clear,
-            after=after,
-            name=name,
-        )
+        self._configure(locals())
 
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Compare the share of labelled predictions."""
@@ -461,7 +414,7 @@ class Silence(Rule):
     length: str
 
     def __init__(self, length: str | timedelta, *, name: str = "") -> None:
-        self._configure(length=length, name=name)
+        self._configure(locals())
 
     def moments(self, view: View) -> Callable[[], list[Moment]]:
         """Return when events arrived and when they stopped, as precisely as the panes show it."""
@@ -566,19 +519,9 @@ class Drift(_OneWindow):
         self._reference = values_in(reference, None if alone else column)
         if self._reference.histogram is None:
             raise ValueError(f"the reference has seen no rows of {column!r}")
-        self._configure(
-            column=column,
-            method=method,
-            threshold=_THRESHOLDS.get(method) if threshold is None else threshold,
-            bins=bins,
-            level=level,
-            window=window,
-            min_rows=min_rows,
-            for_=for_,
-            after=after,
-            name=name,
-            reference=hashlib.sha256(reference.to_bytes()).hexdigest()[:16],
-        )
+        threshold = _THRESHOLDS.get(method) if threshold is None else threshold
+        reference = hashlib.sha256(reference.to_bytes()).hexdigest()[:16]
+        self._configure(locals())
 
     def check_parameters(self) -> None:
         """Check the threshold and the level."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from streammetrics.live.exporting.families import Families
     from streammetrics.live.queries import Readable
 
-__all__ = ["observe"]
-
 _TOGETHER = 0.5  # seconds within which instruments share one reading
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from streammetrics.live.exporting.families import Families
     from streammetrics.live.queries import Readable
 
-__all__ = ["LiveCollector", "exposition"]
-
 
 class LiveCollector:
     """Metrics of a live state: values with their bounds, rows, coverage, delays and alerts.

@@ -12,9 +12,9 @@ import pyarrow as pa
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.live.events import instants
 from streammetrics.live.validation import kinds_of, truth_of
+from streammetrics.readers.files import BATCH_ROWS
 from streammetrics.readers.formats import FILES, pieces_of
 from streammetrics.readers.paths import find
-from streammetrics.readers.pieces import BATCH_ROWS
 from streammetrics.slices.bins import Bins, title_of
 
 if TYPE_CHECKING:

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from fractions import Fraction
-from functools import cached_property
-from operator import mul
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.metric import Metric, dependent
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import FloatSequence, V_co
-from streammetrics.metrics.averages import light
 from streammetrics.metrics.classification.base import (
     check_multilabel,
     judged_column,
+    label_tables,
     multilabel_options,
 )
-from streammetrics.metrics.classification.margins import GroupedClasses, in_one_unit
-from streammetrics.metrics.classification.view import ROOM
+from streammetrics.metrics.classification.view import LabelCounts, RowCounts
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.tables.multilabel import (
+from streammetrics.statistics.tables import (
     LabelTables,
     PartialLabelTables,
     RowTables,
@@ -36,158 +30,7 @@ from streammetrics.statistics.tables.multilabel import (
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, ArrayLike, ClassLabel, Floats, Ints, Numeric
-    from streammetrics.metrics.classification.view import Outcomes
-    from streammetrics.statistics.tables.multilabel import RowKinds
-
-
-__all__ = [
-    "HammingLoss",
-    "MultilabelConfusionMatrix",
-    "SubsetAccuracy",
-]
-
-
-class LabelCounts(GroupedClasses):
-    """The counts of each label (1, L), under the names that `Confusion` uses for classes."""
-
-    def __init__(
-        self, labels: list[ClassLabel], amount: WeightedCount, rows: WeightedCount
-    ) -> None:
-        self.labels, self.size, self.kept = labels, len(labels), len(labels)
-        self.exponent = _exponent(rows)  # all floats here are divided by 2 to this power
-        sums, total = amount.exact(), rows.exact()
-        true, predicted, both = sums[0], sums[1], sums[2]
-        partly = amount.counts.shape[0] > 3
-        rows_each = sums[3] if partly else total[np.zeros(self.size, np.intp)]
-        self._cells = (rows_each - (true + predicted - both), predicted - both, true - both, both)
-        floats = [
-            np.asarray(part.to_float(-self.exponent))[None]
-            for part in (true, predicted, *self._cells)
-        ]
-        self.actual, self.predicted, self.tn, self.fp, self.fn, self.tp = floats
-        self.total = np.array([total[0].to_float(-self.exponent)])
-        self.seen = (self.actual > 0) | (self.predicted > 0)
-
-    @classmethod
-    def of(
-        cls, table: LabelTables | PartialLabelTables, labels: tuple[ClassLabel, ...] | None
-    ) -> LabelCounts:
-        """Return the counts; labels without names are numbered."""
-        width, amount = table.amount.counts.shape[1], _wide(table.amount, labels)
-        if isinstance(table, LabelTables):
-            return cls(list(labels or range(width)), amount, table.rows)
-        rows = WeightedCount.of_exact(amount.exact()[3].sum()[None])
-        return cls(list(labels or range(width)), amount, rows)
-
-    def outcomes(self) -> list[list[Outcomes]]:
-        """Return TP, FP, FN and TN of each label, as integers of a common unit."""
-        tn, fp, fn, tp = in_one_unit(self._cells)
-        return [list(zip(tp, fp, fn, tn, strict=True))]
-
-    @cached_property
-    def counts(self) -> Ints | None:
-        """TN, FP, FN and TP of each label, (4, L).
-
-        ``None`` if some are not whole or reach 2**62, with or without weights.
-        """
-        cells = [WeightedCount.of_exact(cell).plain() for cell in self._cells]
-        if any(isinstance(cell, ExactSum) for cell in cells):
-            return None
-        return np.array(cells, np.int64)
-
-    @property
-    def tables(self) -> Array:
-        """The table of each label, (L, 2, 2); integers if they are counts."""
-        cells: Any = self.counts
-        if cells is None:
-            cells = [self.unscaled(cell) for cell in (self.tn, self.fp, self.fn, self.tp)]
-        return np.stack(list(cells), axis=-1).reshape(-1, 2, 2)
-
-    def unscaled(self, amount: Numeric) -> Numeric:
-        """Return floats of this table without the scaling, infinite if they are too large."""
-        with np.errstate(over="ignore"):
-            return np.ldexp(amount, self.exponent) if self.exponent else amount
-
-
-def _wide(amount: WeightedCount, labels: tuple[ClassLabel, ...] | None) -> WeightedCount:
-    """Return the amounts of all labels, zeros without rows."""
-    if amount.counts.shape[1] or not labels:
-        return amount
-    return WeightedCount.zero((amount.counts.shape[0], len(labels)))
-
-
-def label_tables(metric: Any) -> LabelTables | PartialLabelTables:
-    """Return the counts of each label, over the rows in which it is known."""
-    kind = LabelTables if metric.ignore_index is None else PartialLabelTables
-    return kind(**multilabel_options(metric))
-
-
-class RowCounts(GroupedClasses):
-    """The counts of labels (1, m) in each kind of row, and the number `amount` (m,) of its rows.
-
-    With `joined` the counts are those of all rows of a kind, so their sums are the totals.
-    """
-
-    def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
-        self.kinds, self.amount = kinds, amount
-        # Floats are multiples of powers of two, so fractions represent them exactly.
-        self._times: list[Any] = [Fraction(x) if joined else 1 for x in amount.tolist()]
-        self.size, self.labels = len(amount), list(range(len(amount)))
-        self.kept = self.size
-        times: Floats = (amount if joined else np.ones(self.size))[None]
-        self.tp, self.fp, self.fn = kinds.tp * times, kinds.fp * times, kinds.fn * times
-        self.tn: Floats = (kinds.width - kinds.tp - kinds.fp - kinds.fn) * times
-        self.actual, self.predicted = self.tp + self.fn, self.tp + self.fp
-        self.total = np.array([amount.sum()])
-
-    @classmethod
-    def of(cls, table: RowTables, *, joined: bool) -> RowCounts:
-        """Return the counts."""
-        kinds = table.kinds()
-        exact, over = kinds.amount.exact(), _exponent(kinds.amount)
-        room = over + 2 * kinds.width.bit_length() if over else 0  # a row has up to width labels
-        counts = cls(kinds, np.asarray(exact.to_float(-room)), joined=joined)
-        if joined:
-            (counts._times,) = in_one_unit([exact])
-        return counts
-
-    @property
-    def counted(self) -> bool:
-        """Whether the weights of all kinds are whole and below 2**62."""
-        return WeightedCount.of_exact(self.kinds.amount.exact()).weights is None
-
-    def outcomes(self) -> list[list[Outcomes]]:
-        """Return TP, FP, FN and TN of one row of each kind, or of all its rows, exactly."""
-        kinds = self.kinds
-        sides = (kinds.tp, kinds.fp, kinds.fn, kinds.width - kinds.tp - kinds.fp - kinds.fn)
-        columns = [map(mul, side.astype(int).tolist(), self._times) for side in sides]
-        return [list(zip(*columns, strict=True))]
-
-    def mean(self, values: Floats, zero_division: float | None) -> Floats:
-        """Return the mean (1,) over rows of the values of their kinds; ``nan`` means 0/0."""
-        (values,), amount = values, self.amount
-        empty = np.isnan(values)
-        if empty.any() and zero_division is None:
-            count = float(amount[empty].sum())
-            why = (
-                f"counts {count:,.12g} row{'s' * (count != 1)} as 0 in its average, being 0/0 "
-                "there (zero_division=0 says so without a warning, zero_division=nan leaves them "
-                "out)"
-            )
-            self.doubt(np.ones(1, np.bool_), lambda _: why)
-            values = np.where(empty, 0.0, values)
-        elif empty.any():
-            values, amount = values[~empty], amount[~empty]
-        amount = light(amount)
-        whole = math.fsum(amount)  # 0 without rows, or if weights underflow
-        return np.array([math.fsum(values * amount) / whole if whole else math.nan])
-
-
-def _exponent(amount: WeightedCount) -> int:
-    """Return the exponent of the power of two by which sums must be divided to fit in floats."""
-    total, unit = amount.exact().sum().integers()
-    return max(0, int(total).bit_length() + unit - ROOM)
+    from streammetrics.core.types import Array, ArrayLike, Floats
 
 
 class MultilabelMetric(Metric[V_co]):

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Between
 from streammetrics.core.types import NoAverage
-from streammetrics.metrics.classification.averaged import AveragedMetric
+from streammetrics.metrics.classification.base import AveragedMetric
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
@@ -19,29 +19,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.classification.view import Confusion, Outcomes
 
     Parts = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
-
-
-__all__ = [
-    "F1",
-    "DiagnosticOddsRatio",
-    "FBeta",
-    "FalseDiscoveryRate",
-    "FalseNegativeRate",
-    "FalseOmissionRate",
-    "FalsePositiveRate",
-    "Informedness",
-    "Jaccard",
-    "LabelAccuracy",
-    "Markedness",
-    "NegativeLikelihoodRatio",
-    "NegativePredictiveValue",
-    "PositiveLikelihoodRatio",
-    "Precision",
-    "Prevalence",
-    "Recall",
-    "SelectionRate",
-    "Specificity",
-]
 
 
 class Precision(AveragedMetric[NoAverage]):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,19 +18,145 @@ from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.counting import Union, moved
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.fields.weights import WeightedCount
-from streammetrics.metrics.classification.margins import Integers, Margins, in_one_unit
+from streammetrics.metrics.averages import light
+from streammetrics.statistics.tables import LabelTables, PartialLabelTables, RowTables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Places
-    from streammetrics.statistics.tables.contingency import LabelCells
+    from streammetrics.core.fields.tables import GroupedCells
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric, Places
+    from streammetrics.statistics.tables import LabelCells, RowKinds
 
     Amounts = Ints | ExactSum
     Outcomes = tuple[int, int, int, int]
-    from collections.abc import Iterator
 
-    from streammetrics.core.fields.tables import GroupedCells
+
+class GroupedClasses:
+    """The classes of each group, and the warnings about the values computed from them.
+
+    Every group has `size` classes, of which `kept` have names. Without `codes`, all groups have the
+    classes `labels`; `codes`, (groups, kept), are indices into `labels`.
+    """
+
+    groups: int = 1
+    codes: Places | None = None
+    labels: list[ClassLabel]
+    kept: int
+    size: int
+
+    @cached_property
+    def _doubts(self) -> list[tuple[Bools, Callable[[int], str]]]:
+        return []
+
+    def labels_of(self, group: int) -> list[ClassLabel]:
+        """Return the classes of a group, in order."""
+        if self.codes is None:
+            return self.labels
+        return [self.labels[code] for code in self.codes[group].tolist()]
+
+    def place_of(self, label: ClassLabel) -> int | Places:
+        """Return the position of a class, -1 if absent: one for all groups, or (groups,)."""
+        place = self.labels.index(label) if label in self.labels else -1
+        if self.codes is None or place < 0:
+            return place
+        there = self.codes == place
+        return np.where(there.any(axis=1), there.argmax(axis=1), -1)
+
+    def at(self, values: Array, place: int | Places) -> Array:
+        """Return the values (groups,) at a position, from values (groups, classes)."""
+        return values[:, place] if isinstance(place, int) else values[np.arange(self.groups), place]
+
+    def each(self) -> list[Self]:
+        """Return the classes of each group separately."""
+        assert self.groups == 1
+        return [self]
+
+    def doubt(self, where: Bools, why: Callable[[int], str]) -> None:
+        """Register a warning for some groups, (groups,); `why` returns the text for one group."""
+        if where.any():
+            self._doubts.append((where, why))
+
+    def why(self, group: int) -> str:
+        """Return the warning about the value of a group, empty if there is none."""
+        texts = (why(group) for where, why in reversed(self._doubts) if where[group])
+        return next(texts, "")
+
+    @property
+    def doubtful(self) -> Bools:
+        """Which groups have a warning, (groups,)."""
+        doubtful = np.zeros(self.groups, np.bool_)
+        for where, _ in self._doubts:
+            doubtful |= where
+        return doubtful
+
+
+class Margins(GroupedClasses):
+    """False positives, false negatives and true negatives of each class, from its margins."""
+
+    actual: Numeric
+    predicted: Numeric
+    tp: Numeric
+    total: Numeric
+
+    @property
+    def fp(self) -> Floats:
+        """False positives of each class."""
+        fp: Floats = self.predicted - self.tp
+        return fp
+
+    @property
+    def fn(self) -> Floats:
+        """False negatives of each class."""
+        fn: Floats = self.actual - self.tp
+        return fn
+
+    @property
+    def tn(self) -> Floats:
+        """True negatives of each class."""
+        tn: Floats = self.total[:, None] - self.actual - self.fp
+        return tn
+
+    def counts_of(self, label: ClassLabel) -> ClassCounts:
+        """Return the counts of one class; without rows of it, all are true negatives."""
+        place = self.place_of(label)
+        total = np.asarray(self.total, dtype=np.float64)
+        sides = ((self.tp, 0.0), (self.fp, 0.0), (self.fn, 0.0), (self.tn, total))
+        here = np.asarray(place) >= 0
+        return ClassCounts(*(np.where(here, self.at(side, place), none) for side, none in sides))
+
+    def recalls(self) -> tuple[Floats, Bools]:
+        """Return the recall of each class, 0 without rows, and which classes have rows."""
+        seen = self.actual > 0
+        return np.divide(self.tp, self.actual, out=np.zeros(seen.shape), where=seen), seen
+
+
+class ClassCounts(NamedTuple):
+    """The counts of one class against the rest in each group, (groups,)."""
+
+    tp: Floats
+    fp: Floats
+    fn: Floats
+    tn: Floats
+
+
+class Integers(NamedTuple):
+    """Each class's rows, predictions and true positives, and all cells, in one unit.
+
+    They are Python integers, so products do not overflow.
+    """
+
+    actual: list[int]
+    predicted: list[int]
+    tp: list[int]
+    cells: list[int]
+
+
+def in_one_unit(sums: Sequence[ExactSum]) -> list[list[int]]:
+    """Return sums as integers of a common unit."""
+    integers = [one.integers() for one in sums]
+    unit = min(exponent for _, exponent in integers)  # an empty sum may have a larger one
+    return [[value << (exponent - unit) for value in values] for values, exponent in integers]
 
 
 ROOM = 1020  # sums below 2**1020 can be doubled twice
@@ -444,3 +572,142 @@ def _in_one_unit(groups: Places, amount: Ints | ExactSum, group: Places) -> Iter
 def _alike(labels: Sequence[ClassLabel], label: ClassLabel) -> bool:
     """Whether a label is of the same kind as the others: text or numbers."""
     return not labels or isinstance(labels[0], str) == isinstance(label, str)
+
+
+# ---- rows with several labels ----
+
+
+class LabelCounts(GroupedClasses):
+    """The counts of each label (1, L), under the names that `Confusion` uses for classes."""
+
+    def __init__(
+        self, labels: list[ClassLabel], amount: WeightedCount, rows: WeightedCount
+    ) -> None:
+        self.labels, self.size, self.kept = labels, len(labels), len(labels)
+        self.exponent = _exponent_of(rows)  # all floats here are divided by 2 to this power
+        sums, total = amount.exact(), rows.exact()
+        true, predicted, both = sums[0], sums[1], sums[2]
+        partly = amount.counts.shape[0] > 3
+        rows_each = sums[3] if partly else total[np.zeros(self.size, np.intp)]
+        self._cells = (rows_each - (true + predicted - both), predicted - both, true - both, both)
+        floats = [
+            np.asarray(part.to_float(-self.exponent))[None]
+            for part in (true, predicted, *self._cells)
+        ]
+        self.actual, self.predicted, self.tn, self.fp, self.fn, self.tp = floats
+        self.total = np.array([total[0].to_float(-self.exponent)])
+        self.seen = (self.actual > 0) | (self.predicted > 0)
+
+    @classmethod
+    def of(
+        cls, table: LabelTables | PartialLabelTables, labels: tuple[ClassLabel, ...] | None
+    ) -> LabelCounts:
+        """Return the counts; labels without names are numbered."""
+        width, amount = table.amount.counts.shape[1], _wide(table.amount, labels)
+        if isinstance(table, LabelTables):
+            return cls(list(labels or range(width)), amount, table.rows)
+        rows = WeightedCount.of_exact(amount.exact()[3].sum()[None])
+        return cls(list(labels or range(width)), amount, rows)
+
+    def outcomes(self) -> list[list[Outcomes]]:
+        """Return TP, FP, FN and TN of each label, as integers of a common unit."""
+        tn, fp, fn, tp = in_one_unit(self._cells)
+        return [list(zip(tp, fp, fn, tn, strict=True))]
+
+    @cached_property
+    def counts(self) -> Ints | None:
+        """TN, FP, FN and TP of each label, (4, L).
+
+        ``None`` if some are not whole or reach 2**62, with or without weights.
+        """
+        cells = [WeightedCount.of_exact(cell).plain() for cell in self._cells]
+        if any(isinstance(cell, ExactSum) for cell in cells):
+            return None
+        return np.array(cells, np.int64)
+
+    @property
+    def tables(self) -> Array:
+        """The table of each label, (L, 2, 2); integers if they are counts."""
+        cells: Any = self.counts
+        if cells is None:
+            cells = [self.unscaled(cell) for cell in (self.tn, self.fp, self.fn, self.tp)]
+        return np.stack(list(cells), axis=-1).reshape(-1, 2, 2)
+
+    def unscaled(self, amount: Numeric) -> Numeric:
+        """Return floats of this table without the scaling, infinite if they are too large."""
+        with np.errstate(over="ignore"):
+            return np.ldexp(amount, self.exponent) if self.exponent else amount
+
+
+def _wide(amount: WeightedCount, labels: tuple[ClassLabel, ...] | None) -> WeightedCount:
+    """Return the amounts of all labels, zeros without rows."""
+    if amount.counts.shape[1] or not labels:
+        return amount
+    return WeightedCount.zero((amount.counts.shape[0], len(labels)))
+
+
+class RowCounts(GroupedClasses):
+    """The counts of labels (1, m) in each kind of row, and the number `amount` (m,) of its rows.
+
+    With `joined` the counts are those of all rows of a kind, so their sums are the totals.
+    """
+
+    def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
+        self.kinds, self.amount = kinds, amount
+        # Floats are multiples of powers of two, so fractions represent them exactly.
+        self._times: list[Any] = [Fraction(x) if joined else 1 for x in amount.tolist()]
+        self.size, self.labels = len(amount), list(range(len(amount)))
+        self.kept = self.size
+        times: Floats = (amount if joined else np.ones(self.size))[None]
+        self.tp, self.fp, self.fn = kinds.tp * times, kinds.fp * times, kinds.fn * times
+        self.tn: Floats = (kinds.width - kinds.tp - kinds.fp - kinds.fn) * times
+        self.actual, self.predicted = self.tp + self.fn, self.tp + self.fp
+        self.total = np.array([amount.sum()])
+
+    @classmethod
+    def of(cls, table: RowTables, *, joined: bool) -> RowCounts:
+        """Return the counts."""
+        kinds = table.kinds()
+        exact, over = kinds.amount.exact(), _exponent_of(kinds.amount)
+        room = over + 2 * kinds.width.bit_length() if over else 0  # a row has up to width labels
+        counts = cls(kinds, np.asarray(exact.to_float(-room)), joined=joined)
+        if joined:
+            (counts._times,) = in_one_unit([exact])
+        return counts
+
+    @property
+    def counted(self) -> bool:
+        """Whether the weights of all kinds are whole and below 2**62."""
+        return WeightedCount.of_exact(self.kinds.amount.exact()).weights is None
+
+    def outcomes(self) -> list[list[Outcomes]]:
+        """Return TP, FP, FN and TN of one row of each kind, or of all its rows, exactly."""
+        kinds = self.kinds
+        sides = (kinds.tp, kinds.fp, kinds.fn, kinds.width - kinds.tp - kinds.fp - kinds.fn)
+        columns = [map(mul, side.astype(int).tolist(), self._times) for side in sides]
+        return [list(zip(*columns, strict=True))]
+
+    def mean(self, values: Floats, zero_division: float | None) -> Floats:
+        """Return the mean (1,) over rows of the values of their kinds; ``nan`` means 0/0."""
+        (values,), amount = values, self.amount
+        empty = np.isnan(values)
+        if empty.any() and zero_division is None:
+            count = float(amount[empty].sum())
+            why = (
+                f"counts {count:,.12g} row{'s' * (count != 1)} as 0 in its average, being 0/0 "
+                "there (zero_division=0 says so without a warning, zero_division=nan leaves them "
+                "out)"
+            )
+            self.doubt(np.ones(1, np.bool_), lambda _: why)
+            values = np.where(empty, 0.0, values)
+        elif empty.any():
+            values, amount = values[~empty], amount[~empty]
+        amount = light(amount)
+        whole = math.fsum(amount)  # 0 without rows, or if weights underflow
+        return np.array([math.fsum(values * amount) / whole if whole else math.nan])
+
+
+def _exponent_of(amount: WeightedCount) -> int:
+    """Return the exponent of the power of two by which sums must be divided to fit in floats."""
+    total, unit = amount.exact().sum().integers()
+    return max(0, int(total).bit_length() + unit - ROOM)

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.clustering.pairs import Overlap
 
 
-__all__ = [
-    "AdjustedMutualInfo",
-    "Completeness",
-    "Homogeneity",
-    "MutualInfo",
-    "NormalizedMutualInfo",
-    "VMeasure",
-]
-
-
 _TERMS = 1 << 18  # terms of an expectation per block, so that a dozen arrays of them stay small
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 _FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(16)])

@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     Held = CentroidSums | PointSample
 
 
-__all__ = [
-    "CalinskiHarabasz",
-    "DaviesBouldin",
-    "DunnIndex",
-    "Silhouette",
-]
-
-
 class Spread(NamedTuple):
     """Mean distances to the centroid of each cluster: the estimate and its bounds, each (K,)."""
 

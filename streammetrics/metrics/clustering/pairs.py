@@ -14,10 +14,10 @@ from streammetrics.core.constraints import NanPolicy, Positive
 from streammetrics.core.counting import added_at
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Ints, V_co
 from streammetrics.metrics.families import GROWS, SEVERAL, Family
-from streammetrics.statistics.tables.contingency import LabelPairs
+from streammetrics.statistics.tables import LabelPairs
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Places
@@ -25,20 +25,6 @@ if TYPE_CHECKING:
     Counts = Ints
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
-
-
-__all__ = [
-    "AdjustedRandIndex",
-    "ClusterAccuracy",
-    "FowlkesMallows",
-    "PairConfusionMatrix",
-    "PairFBeta",
-    "PairJaccard",
-    "PairPrecision",
-    "PairRecall",
-    "Purity",
-    "RandIndex",
-]
 
 
 class Overlap(NamedTuple):

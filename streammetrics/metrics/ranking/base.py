@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings import RankingTable
 
 
-__all__ = [
-    "ranking_preset",
-]
-
-
 _LONG = 1 << 16  # up to this many places of one grade are summed one by one
 
 

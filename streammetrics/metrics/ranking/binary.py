@@ -33,21 +33,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings import RankingBuffer
 
 
-__all__ = [
-    "MAP",
-    "MRR",
-    "BPref",
-    "ElevenPointAP",
-    "InfAP",
-    "InterpolatedPrecision",
-    "RPrecision",
-    "RankBiasedPrecision",
-    "RankingCount",
-    "RecallAtFixedPrecision",
-    "SetAP",
-]
-
-
 class RPrecision(RankingMetric):
     """R-precision: the precision of the first R results, for a query with R relevant documents.
 

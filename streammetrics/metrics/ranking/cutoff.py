@@ -24,21 +24,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings import RankingBuffer
 
 
-__all__ = [
-    "FBetaAtK",
-    "FallOutAtK",
-    "GroupedROCAUC",
-    "HitRateAtK",
-    "HitsAtK",
-    "JudgedAtK",
-    "PrecisionAtK",
-    "RecallAtK",
-    "SetF",
-    "SetPrecision",
-    "SetRecall",
-]
-
-
 class PrecisionAtK(AtK):
     """Precision at k: the share of the first k results that are relevant.
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.ranking.base import Ranking, TieGroups
     from streammetrics.statistics.rankings import RankingBuffer
 
-__all__ = ["DCG", "NDCG", "ExpectedReciprocalRank"]
-
-
 Gain = Literal["linear", "exponential"]
 
 

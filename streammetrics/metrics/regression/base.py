@@ -10,7 +10,7 @@ from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.constraints import NanPolicy, Satisfies
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric, NumberOrArray
-from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import FloatSequence, RawValues
 from streammetrics.statistics.sums.losses import LossSpread, LossSum
 

@@ -21,28 +21,15 @@ from streammetrics.metrics.regression.base import (
     ratio_or_none,
     where_zero,
 )
+from streammetrics.statistics.histograms import EnclosedValue, ValueHistogram, deviation, quantile
 from streammetrics.statistics.joint import MomentSample
 from streammetrics.statistics.sums.losses import LossSum, Moments
-from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram, deviation, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
-
-
-__all__ = [
-    "R2",
-    "AdjustedR2",
-    "ConcordanceCorrelation",
-    "D2AbsoluteError",
-    "D2Pinball",
-    "ExplainedVariance",
-    "PearsonCorrelation",
-    "RelativeAbsoluteError",
-    "RelativeSquaredError",
-]
 
 
 def _sampled(metric: VarianceRatio[Any] | PairMoments[Any]) -> tuple[MomentSample, ...]:

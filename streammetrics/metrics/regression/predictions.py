@@ -12,8 +12,6 @@ from streammetrics.metrics.families import SEVERAL
 if TYPE_CHECKING:
     from streammetrics.statistics.pairs import PairHistogram
 
-__all__ = ["PredictionError"]
-
 
 class PredictionError(NumberPairs[PredictionPairs]):
     """Targets beside their predictions, to plot predicted against actual values, or residuals.

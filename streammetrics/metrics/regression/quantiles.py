@@ -15,7 +15,7 @@ from streammetrics.core.types import RawValues
 from streammetrics.metrics.distributions import distribution
 from streammetrics.metrics.families import EXTREME, NO_MEAN, Family
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
-from streammetrics.statistics.sums.values import (
+from streammetrics.statistics.histograms import (
     LIGHT,
     Extremes,
     QuantileMethod,
@@ -24,12 +24,10 @@ from streammetrics.statistics.sums.values import (
 )
 
 if TYPE_CHECKING:
-    from streammetrics.core.results.result import Result
+    from streammetrics.core.results.values import Result
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
-    from streammetrics.statistics.sums.values import EnclosedValue
-
-__all__ = ["AbsoluteErrorQuantile", "MaxError", "MedianAbsoluteError"]
+    from streammetrics.statistics.histograms import EnclosedValue
 
 
 class MaxError(RegressionMetric[RawValues]):

@@ -15,50 +15,34 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
 from streammetrics.core.fields.histograms import GroupedHistograms
 from streammetrics.core.metric import GroupValues, dependent
-from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.values import Curves, Points
 from streammetrics.core.types import NoAverage
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
     COUNTABLE,
     ClassScoreMetric,
+    PrecisionRecallCurve,
+    ROCCurve,
     ScoreMetric,
     certain_points,
     corners,
     middle_of,
     one_or_all,
-    staircases,
-)
-from streammetrics.metrics.scores.curves import (
-    PrecisionRecallCurve,
-    ROCCurve,
-    pr_points,
     roc_points,
     rows_of,
+    staircases,
 )
-from streammetrics.statistics.scores.histogram import VersusHistogram
+from streammetrics.statistics.histograms import VersusHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streammetrics.core.results.labelled import LabelledArray
+    from streammetrics.core.results.values import LabelledArray
     from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.base import Corners, CumulativeCounts, Steps
-    from streammetrics.statistics.scores.histogram import ScoreHistogram
-
-
-__all__ = [
-    "PRAUC",
-    "ROCAUC",
-    "AveragePrecision",
-    "CumulativeGains",
-    "Gini",
-    "LiftCurve",
-    "LogAUC",
-    "TopDecileLift",
-    "auc",
-]
+    from streammetrics.statistics.histograms import ScoreHistogram
 
 
 def auc(x: object, y: object) -> float:
@@ -166,7 +150,6 @@ class ROCAUC(ClassScoreMetric[NoAverage]):
         options = {**self._schema_options, "from_logits": self.from_logits}
         return (VersusHistogram(max_bins=self.max_bins, **options),)
 
-    _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
     def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
@@ -373,7 +356,6 @@ class AveragePrecision(ClassScoreMetric[NoAverage]):
     value_range = (0.0, 1.0)
     family = Family.AVERAGE_PRECISION
 
-    _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
     certain = _precision_area
@@ -422,7 +404,6 @@ class PRAUC(ClassScoreMetric[NoAverage]):
     value_range = (0.0, 1.0)
     family = Family.PR_AREA
 
-    _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
     certain = _precision_area

@@ -15,8 +15,7 @@ from streammetrics.core.columns.scores import sigmoid
 from streammetrics.core.confidence import Biased, Refusal
 from streammetrics.core.constraints import Between
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.results.curves import Curves, Points
-from streammetrics.core.results.values import Interval, KeyedValues
+from streammetrics.core.results.values import Curves, Interval, KeyedValues, Points
 from streammetrics.core.types import NoAverage
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
@@ -27,7 +26,7 @@ from streammetrics.metrics.scores.base import (
     outward,
     staircases,
 )
-from streammetrics.statistics.scores.histogram import LabelProbabilities, TopLabelHistogram
+from streammetrics.statistics.histograms import LabelProbabilities, TopLabelHistogram
 from streammetrics.statistics.scores.losses import EPSILON, Probabilities
 
 if TYPE_CHECKING:
@@ -36,16 +35,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.base import CumulativeCounts, Steps
-    from streammetrics.statistics.scores.histogram import ScoreHistogram
-
-
-__all__ = [
-    "BrierDecomposition",
-    "CalibrationCurve",
-    "CalibrationError",
-    "CalibrationIntercept",
-    "CalibrationSlope",
-]
+    from streammetrics.statistics.histograms import ScoreHistogram
 
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]

@@ -32,25 +32,6 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.losses import LossName
 
 
-__all__ = [
-    "BrierScore",
-    "CalibrationInTheLarge",
-    "CoverageError",
-    "CrossEntropy",
-    "D2Brier",
-    "D2LogLoss",
-    "FocalLoss",
-    "HingeLoss",
-    "KLDivergence",
-    "LabelRankingAveragePrecision",
-    "LabelRankingLoss",
-    "LogLoss",
-    "NormalizedEntropy",
-    "Perplexity",
-    "RankedProbabilityScore",
-]
-
-
 _MOST = 709.0  # the largest exponent whose exponential is finite in float64
 
 
@@ -577,7 +558,24 @@ class KLDivergence(DistributionMetric):
         return (DistributionSum(loss="kl", nan_policy=self.nan_policy, **options),)
 
 
-class HingeLoss(Metric[float]):
+class _ScoreRows(Metric[float]):
+    """Base class of metrics of labels and scores without the parameters of a `ScoredMetric`."""
+
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
+    ) -> Self:
+        """Add a batch of rows: labels (n,), or indicators or sets of labels, and scores."""
+        return self.feed(
+            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
+        )
+
+
+class HingeLoss(_ScoreRows):
     """Mean hinge loss of decision values, or its square.
 
     Formula: Σ w max(0, 1 - m) / Σ w, with m the margin.
@@ -629,25 +627,12 @@ class HingeLoss(Metric[float]):
         """Convert the labels to one type."""
         self.labels = one_kind(self.labels, self.ignore_index)
 
-    def update(
-        self,
-        y_true: ArrayLike,
-        y_score: ArrayLike,
-        *,
-        sample_weight: ArrayLike = None,
-        counts: ArrayLike = None,
-    ) -> Self:
-        """Add a batch of rows: labels (n,), and decision values (n,) or (n, K)."""
-        return self.feed(
-            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
-        )
-
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""
         return losses.mean()
 
 
-class LabelRankingMetric(Metric[float]):
+class LabelRankingMetric(_ScoreRows):
     """Base class of metrics that average over rows how scores rank the labels.
 
     Args:
@@ -678,19 +663,6 @@ class LabelRankingMetric(Metric[float]):
         """Return the sum of the rows' values."""
         kind = LabelRankingSpread if self.spread else LabelRankingSum
         return (kind(of=self._of, labels=self.labels, nan_policy=self.nan_policy),)
-
-    def update(
-        self,
-        y_true: ArrayLike,
-        y_score: ArrayLike,
-        *,
-        sample_weight: ArrayLike = None,
-        counts: ArrayLike = None,
-    ) -> Self:
-        """Add a batch of rows: indicators (n, L) or sets of labels, and scores (n, L)."""
-        return self.feed(
-            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
-        )
 
     def readout(self, sums: LabelRankingSum) -> float:
         """Return the mean."""

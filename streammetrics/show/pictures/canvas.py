@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.results.hooks import Drawing
     from streammetrics.core.types import Array, Bools, Foreign, Options, Places
-    from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
+    from streammetrics.metrics.scores.base import PRPoints, ROCPoints
 
 
 _COLUMNS = 1 << 10

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.results.curves import Points
 from streammetrics.core.results.differences import Differences
 from streammetrics.core.results.hooks import Drawing, drawn
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.values import KeyedValues, Report
+from streammetrics.core.results.values import KeyedValues, LabelledArray, Points, Report
 from streammetrics.live.queries import Series
 from streammetrics.metrics.correlation import PredictionPairs
 from streammetrics.metrics.distributions import Distribution
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from streammetrics.core.results.curves import Curves
+    from streammetrics.core.results.values import Curves
     from streammetrics.core.types import Array, Bools, Options
 
 

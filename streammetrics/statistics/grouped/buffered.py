@@ -13,8 +13,7 @@ from streammetrics.core.columns.nested import Nested, joined, joined_weights
 from streammetrics.core.counting import are_moved, counts_of, group_order, rows_by_group
 from streammetrics.core.field import piled
 from streammetrics.core.statistic import GroupedStates, Statistic
-from streammetrics.statistics.scores.histogram import ScoreHistogram
-from streammetrics.statistics.sums.values import ValueHistogram
+from streammetrics.statistics.histograms import ScoreHistogram, ValueHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

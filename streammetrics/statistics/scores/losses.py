@@ -26,7 +26,7 @@ from streammetrics.core.fields.sums import NamedSums, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
-from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
+from streammetrics.statistics.histograms import ScoredStatistic, ScoreHistogram
 from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
 from streammetrics.statistics.sums.losses import RowSum, Spreading, mean_of, summed, sums_of
 

@@ -1,1 +1,0 @@
-"""Merging of shards with retries: each shard counts once."""

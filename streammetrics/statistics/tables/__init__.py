@@ -1,1 +1,0 @@
-"""Counts by label: of pairs, at a threshold, among the top k."""
