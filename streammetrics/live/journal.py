@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from streammetrics.live.pipeline import SharedPipeline
     from streammetrics.live.store import JournalPart
 
+    Change = Callable[[dict[str, str]], Mapping[str, str]]  # of the texts that workers share
+
 
 T = TypeVar("T")
 
@@ -119,6 +121,7 @@ class Journal:
         self._refused = 0  # bytes of the last rejected call
         self._warning, self._warned = "", False
         self._holds = False  # whether events are written later, all of them at once
+        self._beside: Change | None = None  # of the shared texts, written with the next commit
         source.limit(0)
         self._start()
         _JOURNALS.add(self)
@@ -200,14 +203,42 @@ class Journal:
                 with self._store.writing():
                     self._learn_number()
                     self._store.put(self.worker, self._number + 1, blob)
+                    self._put_beside()
             except sqlite3.Error as error:
                 self._failed(error)
                 if not self._came_through():
                     self._refused = len(blob)
                     raise self._store_error(error) from error
             self._number += 1
+            self._beside = None
             self._recovered()
             return take(events)
+
+    @contextmanager
+    def beside(self, change: Change) -> Iterator[None]:
+        """Change the shared texts in the transaction of the block's commit, or after it alone.
+
+        Raises:
+            StoreError: They cannot be written; nothing has changed.
+        """
+        self._beside = change
+        try:
+            yield
+            with self._alone():
+                if self._beside is not None:  # there was no commit
+                    try:
+                        with self._store.writing():
+                            self._put_beside()
+                    except sqlite3.Error as error:
+                        self._failed(error)
+                        raise self._store_error(error) from error
+                    self._recovered()
+        finally:
+            self._beside = None
+
+    def _put_beside(self) -> None:
+        if self._beside is not None:
+            self._store.put_texts(self._beside(self._store.texts()))
 
     def _learn_number(self) -> None:
         """Detect whether a part whose call has raised was written nevertheless."""
@@ -576,7 +607,7 @@ class Journal:
         self._try(lambda: found.update(self._store.texts()))
         return found
 
-    def exchange(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> bool:
+    def exchange(self, change: Change) -> bool:
         """Let `change` read the texts that workers share, and replace those that it returns.
 
         It is done in one transaction, and the result is whether it succeeded.
