@@ -268,6 +268,10 @@ def status(target: Target, token_env: Token = None) -> CommandResult:
     now, found = _answers(target, token_env, "now", "alerts")
     with _expecting(target):
         grids = [_metrics(now), *_coverage(now["coverage"]), *_alerts(found["alerts"])]
+        if early := now["expired_early"]:
+            lines: list[tuple[str, ...]] = [(of, _moment(until)) for of, until in early.items()]
+            told = "Expired early, because the store has reached max_store (UTC)"
+            grids.append(Grid(told, ("Panes of", "Before"), lines))
     return CommandResult(drawn(grids))
 
 

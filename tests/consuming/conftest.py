@@ -25,8 +25,8 @@ y_true = "label"
 y_score = "score"
 [live]
 tiers = [["1min", "3h"]]
-label_ttl = "10min"
-label_lateness = "10min"
+label_ttl = "1h"
+label_lateness = "1h"
 """
         path.write_text("\n".join([text, live, *lines, ""]))
         return path

@@ -116,6 +116,7 @@ def now(queries: Queries, view: PageView) -> Document:
         "n_rows": window.n_rows,
         "metrics": metrics,
         "coverage": counted(queries.coverage(view.window)),
+        "expired_early": queries.expired_early,
     }
 
 

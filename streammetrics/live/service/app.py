@@ -668,7 +668,12 @@ class Service:
                 "taken": intake.taken.total(),
                 "refused": intake.refused.total(),
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
-                "store": None if journal is None else _of_store(journal, trouble),
+                "store": None
+                if journal is None
+                else {
+                    **_of_store(journal, trouble),
+                    "expired_early": self._queries.expired_early,
+                },
                 "deliveries": self._deliverer.health,
                 "replicas": replicas,
                 "worker": os.getpid(),
@@ -699,6 +704,9 @@ def _of_store(journal: Journal, trouble: str) -> Document:
         "unwritten": n,
         "durable": journal.durable,
         "at_risk": lost if n else "",
+        "bytes": journal.size,
+        "max_bytes": journal.most or None,
+        "overfull": journal.is_overfull,
     }
 
 

@@ -74,6 +74,7 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # default_label = 0    # what a label that never came means; without: nothing
 # dedupe = "1h"        # an observation that is repeated with its id so long after counts once
 # max_pending = 10_000_000
+# max_store = "2GB"    # larger: the oldest panes expire early, the finest first
 # max_ahead = "10min"  # times further ahead of the clock are refused
 # durable = false      # true: every call waits for the disk
 # on_invalid = "reject_batch"  # or "dead_letter": the other events of a request are taken
@@ -173,7 +174,7 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
 
 
 _KEYS = re.compile(  # keys of [live], as errors name them
-    r"^by\b|\b(?:default_label|target_range|proxy|types|labels|label_ttl|label_lateness|dedupe|max_ahead)\b"
+    r"^by\b|\b(?:default_label|target_range|proxy|types|labels|label_ttl|label_lateness|dedupe|max_ahead|max_store)\b"
 )
 _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
@@ -399,6 +400,9 @@ def _options(table: Section, suite: MetricSet, names: Names) -> Options:
         table.fail("max_pending", "expected 1 or more")
     options["default_label"] = _label(table, suite)
     options["store"] = table.output("store")
+    options["max_store"] = table.size("max_store", 0) or None
+    if options["max_store"] and options["store"] is None:
+        table.fail("max_store", "there is no store: remove it, or name one")
     options["by"] = _by(table, names)
     options["durable"] = table.take("durable", bool, False)
     options["labels"] = table.take("labels", list)

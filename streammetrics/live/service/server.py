@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -50,8 +49,6 @@ class PageView:
     exported: Exported = NOTHING
 
 
-_SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
-_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 MOST_SLICES = 10_000  # of each kind at /metrics
 _CLOCKS = ("wall", "events")
 
@@ -152,7 +149,7 @@ def server_of(table: Section, *, shared: bool) -> Server:
         read_token=read,
         write_token=write,
         clock=clock,
-        body=_size(table, "body", none.body),
+        body=table.size("body", none.body),
         queue=_number(table, "queue", none.queue, 1, 1_000_000),
         timeout=table.seconds("timeout", "30s"),
         connections=_number(table, "connections", none.connections, 1, 1_000_000),
@@ -199,13 +196,3 @@ def exported_of(table: Section, target_range: tuple[float, float] | None) -> Exp
     possible: bool = table.take("possible", bool, False)
     table.end()
     return Exported(slices, confidence, possible, target_range)
-
-
-def _size(table: Section, key: str, default: int) -> int:
-    text = table.take(key, str)
-    found = None if text is None else _SIZE.fullmatch(text)
-    if text is None:
-        return default
-    if found is None or not int(found[1]):
-        table.fail(key, f'{text!r} is not a size: write "500kB" or "16MB"')
-    return int(found[1]) * _BYTES[found[2]]
