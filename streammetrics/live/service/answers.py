@@ -90,6 +90,8 @@ def view(queries: Queries, shown: PageView) -> Document:
         "spans": {text: seconds for text, seconds in spans.items() if seconds * SECOND <= reach},
         "groups": [{"title": title, "metrics": [*names]} for title, names in shown.groups],
         "references": references,
+        "model": shown.model,
+        "models": [*shown.models],
     }
 
 

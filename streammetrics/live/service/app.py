@@ -28,7 +28,13 @@ from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import KEY, LONGEST_KEY, Intake, RefusalError, misread
 from streammetrics.live.service.delivery import Deliverer, Delivery
 from streammetrics.live.service.http import Cache, GoneError, Guard
-from streammetrics.live.service.monitoring import Requests, Scrape, UnreadError, Watching
+from streammetrics.live.service.monitoring import (
+    ModelScrapes,
+    Requests,
+    Scrape,
+    UnreadError,
+    Watching,
+)
 from streammetrics.live.service.server import Names, PageView, Server
 from streammetrics.live.store import StoreWarning
 from streammetrics.live.validation import truth_of
@@ -264,8 +270,8 @@ def _file(name: str) -> tuple[str, bytes, bytes]:
 with needs("starlette", "live"):
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
+    from starlette.responses import JSONResponse, RedirectResponse, Response
+    from starlette.routing import Mount, Route
 
 
 T = TypeVar("T")
@@ -340,7 +346,66 @@ def application(
         Route("/", partial(static, "index.html")),
     ]
     around = [Middleware(requests.around), guard]
-    return Starlette(routes=routes, middleware=around, lifespan=service.lifespan)
+    app = Starlette(routes=routes, middleware=around, lifespan=service.lifespan)
+    app.state.service = service
+    return app
+
+
+def application_of(models: Mapping[str, Starlette], server: Server) -> Starlette:
+    """Return an application of several models: that of each under ``/models/NAME/``.
+
+    Beside these, ``/metrics`` and ``/health`` show all models, and ``/`` leads to the first one.
+
+    Args:
+        models: The application of each model, as `application` returns it.
+        server: Limits of requests, and their token.
+    """
+    services: dict[str, Service] = {name: app.state.service for name, app in models.items()}
+    scrapes = ModelScrapes({name: service.scrape for name, service in services.items()})
+
+    async def first(_: Request) -> Response:
+        return RedirectResponse(f"models/{next(iter(models))}/")
+
+    async def metrics(request: Request) -> Response:
+        return await _scraped(partial(exposition, scrapes, request.headers.get("accept", "")))
+
+    async def health(request: Request) -> Response:
+        trusted = request.scope["streammetrics.trusted"]
+        told = {name: service.told(trusted=trusted) for name, service in services.items()}
+        is_well = all(each["status"] == "ok" for each in told.values())
+        return JSONResponse({"status": "ok" if is_well else "degraded", "models": told})
+
+    async def ready(_: Request) -> Response:
+        return JSONResponse({"status": "ready"})
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for app in models.values():
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+
+    shared = Starlette(
+        routes=[
+            Route("/", first),
+            Route("/metrics", metrics),
+            Route("/health", health),
+            Route("/ready", ready),
+        ],
+        middleware=[Middleware(Guard, server=server, open_paths=("/", "/health", "/ready"))],
+    )
+    every = [Mount(f"/models/{name}", app) for name, app in models.items()]
+    return Starlette(routes=[*every, Mount("/", shared)], lifespan=lifespan)
+
+
+async def _scraped(read: Callable[[], tuple[bytes, str]]) -> Response:
+    """Answer a scrape of Prometheus, which `read` makes in a thread."""
+    try:
+        body, content_type = await asyncio.to_thread(read)
+    except UnreadError:
+        why = "the state is read for the first time: scrape again in a second"
+        return JSONResponse({"error": why}, 503, {"retry-after": "1"})
+    return Response(body, headers={"content-type": content_type})
 
 
 _MOST_MARKS = 1000  # maximum number of marks; the newest are kept
@@ -450,15 +515,13 @@ class Service:
         self._line = answers.WindowAnswers()  # series of the page
         self._lines: dict[tuple[object, ...], answers.WindowAnswers] = {}  # the last other ones
         self.intake = Intake(live, names, server, letters)
-        read = partial(
-            self._at_present, partial(families, self._queries, view.window, view.exported)
-        )
+        read = partial(families, self._queries, view.window, view.exported)
         judge = partial(self._at_present, self._watching.alerts)
         self._marks = Marks(self._queries.ingest.journal)
         self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
         self._replicas = replicas
-        self._scrape = Scrape(
-            read,
+        self.scrape = Scrape(
+            partial(self._at_present, read),
             view.title,
             self._watching,
             self.intake,
@@ -592,14 +655,7 @@ class Service:
 
     async def metrics(self, request: Request) -> Response:
         """Answer a scrape of Prometheus."""
-        accept, loop = request.headers.get("accept", ""), asyncio.get_running_loop()
-        read = partial(self._at_present, partial(exposition, self._scrape, accept))
-        try:
-            body, content_type = await loop.run_in_executor(self._scraper, read)
-        except UnreadError:
-            why = "the state is read for the first time: scrape again in a second"
-            return JSONResponse({"error": why}, 503, {"retry-after": "1"})
-        return Response(body, headers={"content-type": content_type})
+        return await _scraped(partial(exposition, self.scrape, request.headers.get("accept", "")))
 
     def _asked(self, request: Request) -> PageView:
         """Return the view of a request; parameters that it lacks are those of the page."""
@@ -656,12 +712,16 @@ class Service:
 
     async def health(self, request: Request) -> Response:
         """Answer with the status of the service; with the token, in full."""
+        return JSONResponse(self.told(trusted=request.scope["streammetrics.trusted"]))
+
+    def told(self, *, trusted: bool) -> Document:
+        """Return the status of the service, in full to those who are trusted."""
         journal, intake = self._queries.ingest.journal, self.intake
         trouble = "" if journal is None else journal.trouble  # read once, because it may change
         replicas = None if self._replicas is None else self._replicas.health
         is_well = not trouble and not any(one["trouble"] for one in (replicas or {}).values())
         told: Document = {"status": "ok" if is_well else "degraded"}
-        if request.scope["streammetrics.trusted"]:
+        if trusted:
             newest = self._live._shared.current.panes.newest
             told |= {
                 "newest": shown_time(newest) if newest >= 0 else None,
@@ -679,7 +739,7 @@ class Service:
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }
-        return JSONResponse(told)
+        return told
 
     async def ready(self, _: Request) -> Response:
         """Answer that all stored events have been read; before, this does not answer."""

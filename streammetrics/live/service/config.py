@@ -132,6 +132,10 @@ workers = 1         # processes; several need a store
 # queue = 64        # requests with events that wait; more are answered 429
 # timeout = "30s"   # that a request may take to arrive
 # connections = 1000  # more: those that have waited longest for their client are closed
+
+# For several models in one service, put all tables but [server] into a table of each, such as
+# [model.fraud.metrics], [model.fraud.columns] and [model.fraud.live]. Commands then name one as
+# live.toml#fraud, events go to /models/fraud/events, and title is a key of [model.fraud].
 """
 
 
@@ -180,6 +184,7 @@ _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syn
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
 _POLICIES = ("reject_batch", "dead_letter")
 _ADDRESS = re.compile(r"https?://[^\s<>|]+")
+_MODEL = re.compile(r"[A-Za-z0-9_-]+")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = ("alertname", "service", "severity")  # labels that every alert has
 _RENAME = "give the column another name"
@@ -213,15 +218,59 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     """Read a file and validate it completely; nothing is opened or created.
 
     Args:
-        path: The file.
+        path: The file; ``PATH#NAME`` is one of its models, if it has several.
         secrets: Whether to read the tokens and addresses that it names; only what serves or checks
             needs them.
 
     Raises:
         ConfigError: The file is invalid; the message says where, and what to write.
     """
+    named = os.fspath(path)
+    whole, _, name = named.rpartition("#") if not os.path.exists(named) else (named, "", "")
+    models = models_of(whole or named, secrets=secrets)
+    if name not in models:
+        told = near(name, models) if name else f": name one, as {named}#{next(iter(models))}"
+        has = f"no model {name!r}" if name else f"has several models, {', '.join(models)}"
+        raise ConfigError(f"{whole or named}: {has}{told}")
+    return models[name]
+
+
+def models_of(path: str | os.PathLike[str], *, secrets: bool = True) -> dict[str, Settings]:
+    """Read a file and return the settings of each model, by name; of a single one, it is empty.
+
+    Args:
+        path: The file.
+        secrets: See `settings`.
+
+    Raises:
+        ConfigError: See `settings`.
+    """
     file = toml.read(os.fspath(path), secrets=secrets)
-    title = file.take("title", str, PageView.title)
+    tables = file.named_tables("model")
+    for name, table in tables.items():
+        if not _MODEL.fullmatch(name):
+            table.fail("", f"no model can be called {name!r}: take letters, digits, _ and -")
+    models = {name: _model(table, name) for name, table in (tables or {"": file}).items()}
+    titles, stores = set[str](), set[str | None]()
+    for name, found in models.items():
+        title, store = found.view.title, found.options["store"]
+        if title in titles:
+            tables[name].fail("title", f"two models are called {title!r}: give each its own title")
+        if store is not None and store in stores:
+            tables[name].table("live").fail("store", "another model has it: give each its own")
+        titles.add(title)
+        stores.add(store)
+    server = server_of(file.table("server"), shared=None not in stores)
+    file.end()
+    return {
+        name: replace(found, server=server, view=replace(found.view, models=tuple(tables)))
+        for name, found in models.items()
+    }
+
+
+def _model(file: Section, name: str) -> Settings:
+    """Return the settings of a model, without those of the server."""
+    title = file.take("title", str, name or PageView.title)
     columns = file.table("columns")
     own = {name: columns.take(name, str, name) for name in _OWN}
     inputs = columns.rest()
@@ -229,19 +278,19 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     names = Names(**own)
     _check_apart(columns, names, suite)
     live = file.table("live")
-    letters = _letters(live)
+    letters = _letters(live, name)
     options = _options(live, suite, names)
     view = _view(file.table("page"), title, options, suite)
     exported = exported_of(file.table("prometheus"), view.target_range)
-    view = replace(view, exported=exported)
-    server = server_of(file.table("server"), shared=options["store"] is not None)
+    view = replace(view, exported=exported, model=name)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty)
     delivery = _delivery(file, notices)
     merging = replica_settings_of(file.table("merge"), options["store"])
-    file.end()
+    if name:
+        file.end()
     return Settings(
-        file.file, suite, names, options, view, server, rules, delivery, letters, merging
+        file.file, suite, names, options, view, Server(), rules, delivery, letters, merging
     )
 
 
@@ -415,10 +464,11 @@ def _options(table: Section, suite: MetricSet, names: Names) -> Options:
     return options
 
 
-def _letters(table: Section) -> str | None:
+def _letters(table: Section, name: str) -> str | None:
     """Return the file for refused events, ``None`` if requests with one are refused."""
+    own = f"refused-{name}.jsonl" if name else "refused.jsonl"
     policy: str = table.take("on_invalid", str, _POLICIES[0])
-    file = table.output("dead_letter", "refused.jsonl")
+    file = table.output("dead_letter", own)
     if policy not in _POLICIES:
         table.fail("on_invalid", f"no policy {policy!r}{near(policy, _POLICIES)}")
     return file if policy == "dead_letter" else None

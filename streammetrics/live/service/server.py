@@ -38,6 +38,8 @@ class PageView:
         groups: The names of the groups of metrics, each with its metrics.
         references: Sets to compare with, by name.
         exported: What `/metrics` has beside the values.
+        model: The name of the model, if the service has several.
+        models: The names of all of them.
     """
 
     title: str = "Live metrics"
@@ -47,6 +49,8 @@ class PageView:
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     references: tuple[tuple[str, MetricSet], ...] = ()
     exported: Exported = NOTHING
+    model: str = ""
+    models: tuple[str, ...] = ()
 
 
 MOST_SLICES = 10_000  # of each kind at /metrics

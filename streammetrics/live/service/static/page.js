@@ -82,6 +82,11 @@ function csv(rows) {
 function showView(found) {
   able = found;
   at("controls").hidden = false;
+  const choice = at("models").querySelector("select");
+  at("models").hidden = found.models.length < 2;
+  fill(choice, found.models.map((name) => new Option(name)));
+  choice.value = found.model;
+  choice.onchange = () => location.assign(`../${choice.value}/${location.search}`);
   const options = {
     window: [["", `as configured, ${found.window}`], ...found.windows.map(({ window }) => [window, window])],
     span: [["", "as configured"], ...Object.keys(found.spans).map((span) => [span, span])],
