@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import urllib.request
 
 import pytest
 from service.looking import browser, look, text, violations
@@ -114,13 +115,68 @@ def test_health_and_the_page(client):
     assert client.get("/models/price/page.js").status_code == 200
 
 
+RIVALS = """
+[model.rival.metrics]
+accuracy = "Accuracy(threshold=0.5)"
+[model.rival.columns]
+y_true = "label"
+y_score = "score"
+[server]
+"""
+
+
+def joined(n, good):
+    """Yield predictions, of which a share is right, and their labels."""
+    for i in range(n):
+        at = {"id": f"r{i}", "time": NOW}
+        right = i % 10 < good
+        yield {"kind": "predict", **at, "score": float(right == i % 2), "country": "DE"}
+        yield {"kind": "label", **at, "label": i % 2}
+
+
+def sent(asked, n):
+    for name, good in (("fraud", 6), ("rival", 9)):
+        events = [
+            {k: v for k, v in event.items() if k != "country" or name == "fraud"}
+            for event in joined(n, good)
+        ]
+        assert asked(f"/models/{name}/events", events)
+
+
+def test_models_are_compared_on_the_same_requests(config):
+    path = config("[server]\n", RIVALS)
+    with TestClient(running._made(models_of(path)), base_url="http://localhost") as asked:
+        sent(lambda url, events: asked.post(url, content=lines(*events)).status_code == 202, 200)
+        found = asked.get("/api/compare?models=fraud,rival").json()
+        (line,) = found["differences"]
+        assert (line["metric"], line["model"], line["against"]) == ("accuracy", "rival", "fraud")
+        assert (line["value"], line["other"], line["verdict"]) == (0.9, 0.6, "rival better")
+        assert (found["n_rows"], found["left_out"]) == (200, ["auc"])
+        tagged = asked.get("/api/compare?models=fraud,rival")
+        again = asked.get(
+            "/api/compare?models=fraud,rival", headers={"if-none-match": tagged.headers["etag"]}
+        )
+        assert again.status_code == 304
+        assert asked.get("/api/compare?models=fraud,rival&window=1h").json()["n_rows"] == 200
+        assert asked.get("/api/compare").json()["differences"] == []  # nothing in common with price
+        for query, told in (
+            ("models=fraud", "two models or more"),
+            ("models=fraud,rivla", "no model 'rivla'; did you mean 'rival'"),
+            ("model=fraud", "no parameter 'model': it reads models, window; did you mean 'models'"),
+            ("models=fraud,rival&window=x", "window"),
+        ):
+            answer = asked.get(f"/api/compare?{query}")
+            assert answer.status_code == 422
+            assert told in answer.json()["error"]
+
+
 def test_a_model_that_is_degraded_shows_at_the_top(client):
     service = client.app.routes[0].app.state.service
-    service._queries.ingest.journal.trouble = "disk is full"
+    service.queries.ingest.journal.trouble = "disk is full"
     told = client.get("/health").json()
     assert told["status"] == told["models"]["fraud"]["status"] == "degraded"
     assert told["models"]["price"]["status"] == "ok"
-    service._queries.ingest.journal.trouble = ""
+    service.queries.ingest.journal.trouble = ""
 
 
 def test_tokens_and_hosts_are_checked_everywhere(config, monkeypatch):
@@ -204,14 +260,18 @@ def test_mistakes_are_named(config, old, new, told):
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:::selenium")
 def test_the_page_of_one_leads_to_that_of_another_with_several_workers(config, tmp_path):
-    path = config(server="workers = 2\n")
+    path = config("[server]\n", f'{RIVALS.replace("[server]", "[model.rival.live]")}'
+                  'store = "rival.db"\n[server]\nworkers = 2\n')  # fmt: skip
     with Service(path) as service:
         root = service.url
         for name, events in (("fraud", scored(40)), ("price", priced(5))):
             service.url = f"{root}/models/{name}"
             assert service.post(events)["taken"] == len(events)
+        service.url = root
+        sent(lambda url, events: _post(root + url, events), 200)
         with browser(tmp_path / "profile") as driver:
             look(driver, f"{root}/")
+            until(lambda: "fraud better" in text(driver, "#rivals tbody").replace("rival", "fraud"))
             until(lambda: text(driver, "h1") == "Fraud")
             assert not violations(driver)
             until(lambda: text(driver, "#models option") == "fraud")
@@ -220,7 +280,13 @@ def test_the_page_of_one_leads_to_that_of_another_with_several_workers(config, t
                 "choice.value = 'price'; choice.dispatchEvent(new Event('change'))"
             )
             until(lambda: text(driver, "h1") == "price")
+            assert not text(driver, "#rivals tbody")
             assert driver.current_url == f"{root}/models/price/"
         service.url = root
         assert "Traceback" not in service.end()
         assert service.process.returncode == 0
+
+
+def _post(url, events):
+    with urllib.request.urlopen(url, lines(*events).encode(), timeout=30) as answer:
+        return answer.status == 202

@@ -23,6 +23,7 @@ from streammetrics.live.events import (
     shown_duration,
     shown_time,
 )
+from streammetrics.live.pairing import paired
 from streammetrics.live.panes import same, size_of
 from streammetrics.live.pipeline import merged
 from streammetrics.live.spans import (
@@ -39,7 +40,7 @@ from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
@@ -119,6 +120,21 @@ def now(queries: Queries, view: PageView) -> Document:
         "metrics": metrics,
         "coverage": counted(queries.coverage(view.window)),
         "expired_early": queries.expired_early,
+    }
+
+
+def compared(models: Mapping[str, Queries], since: int) -> Document:
+    """Return the differences of models to the first one, on the rows that all have predicted."""
+    found = paired(models, since)
+    told: Document = json.loads(
+        json.dumps(found.differences.to_dict()), parse_constant=lambda _: None
+    )
+    return {
+        **told,
+        "models": [*models],
+        "n_rows": found.n_rows,
+        "labels_differ": found.labels_differ,
+        "left_out": [*found.left_out],
     }
 
 

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
+from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, needs, warn_caller
 from streammetrics.core.registry import VERSION
-from streammetrics.live.events import KINDS, instant, shown_time
+from streammetrics.live.events import KINDS, duration, instant, shown_time
 from streammetrics.live.exporting.families import families
 from streammetrics.live.exporting.prometheus import exposition
 from streammetrics.live.service import answers
@@ -361,6 +362,7 @@ def application_of(models: Mapping[str, Starlette], server: Server) -> Starlette
         server: Limits of requests, and their token.
     """
     services: dict[str, Service] = {name: app.state.service for name, app in models.items()}
+    duels = Duels({name: service.queries for name, service in services.items()})
     scrapes = ModelScrapes({name: service.scrape for name, service in services.items()})
 
     async def first(_: Request) -> Response:
@@ -381,6 +383,7 @@ def application_of(models: Mapping[str, Starlette], server: Server) -> Starlette
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
+            stack.callback(duels.close)
             for app in models.values():
                 await stack.enter_async_context(app.router.lifespan_context(app))
             yield
@@ -391,11 +394,54 @@ def application_of(models: Mapping[str, Starlette], server: Server) -> Starlette
             Route("/metrics", metrics),
             Route("/health", health),
             Route("/ready", ready),
+            Route("/api/compare", duels.answer),
         ],
         middleware=[Middleware(Guard, server=server, open_paths=("/", "/health", "/ready"))],
     )
     every = [Mount(f"/models/{name}", app) for name, app in models.items()]
     return Starlette(routes=[*every, Mount("/", shared)], lifespan=lifespan)
+
+
+class Duels:
+    """Comparisons of models, one after the other, in a thread of their own.
+
+    Args:
+        queries: The live state of each model.
+    """
+
+    def __init__(self, queries: Mapping[str, Queries]) -> None:
+        self._queries = queries
+        self._executor = ThreadPoolExecutor(1, "duels")
+        self._cache = Cache(self._executor)
+
+    def close(self) -> None:
+        """Wait for the comparison in progress."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    async def answer(self, request: Request) -> Response:
+        """Answer with the differences of models to the first one."""
+        asked = request.query_params
+        if wrong := misread(request, "/api/compare", ("models", "window")):
+            return RefusalError(422, wrong).answer
+        names = tuple(filter(None, asked.get("models", ",".join(self._queries)).split(",")))
+        for name in names:
+            if name not in self._queries:
+                return JSONResponse({"error": f"no model {name!r}{near(name, self._queries)}"}, 422)
+        key = (names, asked.get("window"))
+        try:
+            body = await self._cache.get(key, partial(self._compare, *key), partial(_gone, request))
+        except GoneError:
+            return Response(status_code=499)  # nobody reads it
+        except (StreamMetricsError, ValueError) as error:
+            return JSONResponse({"error": str(error)}, 422)
+        return _tagged(request, body, "application/json")
+
+    def _compare(self, names: Sequence[str], window: str | None, _: GoOn) -> Document:
+        models = {name: self._queries[name] for name in names}
+        since = 0
+        if window is not None and models:
+            since = max(models[names[0]].clock - duration(window, "window"), 0)
+        return answers.compared(models, since)
 
 
 async def _scraped(read: Callable[[], tuple[bytes, str]]) -> Response:
@@ -504,8 +550,8 @@ class Service:
         owned: bool,
     ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
-        self._queries: Queries = live._queries
-        self._names, self._watching = names, Watching(self._queries, rules)
+        self.queries: Queries = live._queries
+        self._names, self._watching = names, Watching(self.queries, rules)
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
         self._historian = ThreadPoolExecutor(1, "history")  # never delays reads of windows
@@ -515,10 +561,10 @@ class Service:
         self._line = answers.WindowAnswers()  # series of the page
         self._lines: dict[tuple[object, ...], answers.WindowAnswers] = {}  # the last other ones
         self.intake = Intake(live, names, server, letters)
-        read = partial(families, self._queries, view.window, view.exported)
+        read = partial(families, self.queries, view.window, view.exported)
         judge = partial(self._at_present, self._watching.alerts)
-        self._marks = Marks(self._queries.ingest.journal)
-        self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
+        self._marks = Marks(self.queries.ingest.journal)
+        self._deliverer = Deliverer(delivery, view.title, judge, self.queries.ingest.journal)
         self._replicas = replicas
         self.scrape = Scrape(
             partial(self._at_present, read),
@@ -526,7 +572,7 @@ class Service:
             self._watching,
             self.intake,
             requests,
-            self._queries.ingest.journal,
+            self.queries.ingest.journal,
             self._deliverer,
             replicas,
             shared=server.workers > 1,
@@ -553,7 +599,7 @@ class Service:
         self._deliverer.close()
         if self._replicas is not None:
             self._replicas.close()
-        journal: Any = self._queries.ingest.journal
+        journal: Any = self.queries.ingest.journal
         try:
             (self._live.close if self._owned else self._live.flush)()
         except StreamMetricsError as error:
@@ -614,7 +660,7 @@ class Service:
         def call(go_on: GoOn) -> Document:
             one = None if only is None else answers.ChosenSlice.read(only)
             line = self._line if page else self._line_of(key, self._line if only is None else None)
-            return line.read(self._queries, view, span, go_on, whole=not page, ago=ago, only=one)
+            return line.read(self.queries, view, span, go_on, whole=not page, ago=ago, only=one)
 
         return await self._answer(request, key, call, self._cache if page else self._history)
 
@@ -632,7 +678,7 @@ class Service:
         """Answer with what the page can show."""
 
         def call(_: GoOn) -> Document:
-            return answers.view(self._queries, self._view)
+            return answers.view(self.queries, self._view)
 
         return await self._answer(request, ("view",), call, self._quick)
 
@@ -641,7 +687,7 @@ class Service:
 
         def call(_: GoOn) -> Document:
             found = self._watching.alerts() or self._watching.unjudged
-            return answers.alerts(self._queries, found, self._deliverer)
+            return answers.alerts(self.queries, found, self._deliverer)
 
         return await self._answer(request, ("alerts",), call, self._quick)
 
@@ -668,8 +714,8 @@ class Service:
 
         def call(go_on: GoOn) -> Document:
             if view.window != self._view.window:
-                answers.check_cost(self._queries, view.window, go_on)
-            return _WINDOWS[name](self._queries, view)
+                answers.check_cost(self.queries, view.window, go_on)
+            return _WINDOWS[name](self.queries, view)
 
         return await self._answer(request, (name, view.window), call)
 
@@ -716,7 +762,7 @@ class Service:
 
     def told(self, *, trusted: bool) -> Document:
         """Return the status of the service, in full to those who are trusted."""
-        journal, intake = self._queries.ingest.journal, self.intake
+        journal, intake = self.queries.ingest.journal, self.intake
         trouble = "" if journal is None else journal.trouble  # read once, because it may change
         replicas = None if self._replicas is None else self._replicas.health
         is_well = not trouble and not any(one["trouble"] for one in (replicas or {}).values())
@@ -732,7 +778,7 @@ class Service:
                 if journal is None
                 else {
                     **_of_store(journal, trouble),
-                    "expired_early": self._queries.expired_early,
+                    "expired_early": self.queries.expired_early,
                 },
                 "deliveries": self._deliverer.health,
                 "replicas": replicas,

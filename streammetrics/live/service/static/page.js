@@ -20,6 +20,7 @@ let line = null; // the last series
 let marks = []; // of the charts
 let alerts = [];
 let tables = []; // slices
+const rivals = new Map(); // differences to other models, by name
 let zoom = null; // milliseconds of the first and the last time shown, of all charts
 let heard = null; // when the service answered last
 
@@ -547,8 +548,18 @@ function questions() {
     ["api/alerts", (found) => { alerts = found.alerts.map(inOrder); showAlerts(); showCards(); showLine(); showHistory(); }],
     [seriesPath(), (found) => { line = found; showLine(); showCards(); }, "api/series" !== seriesPath()],
     [windowed("api/slices"), (found) => { tables = found.slices; showSlices(); }],
+    ...able.models.filter((name) => name !== able.model).map((name) => [`../../api/compare?models=${name},${able.model}`,
+      (found) => { rivals.set(name, found); showRivals(); }, true]),
     ...beside.map((path) => [path, (found) => { besides.set(path, found); showLine(); showCards(); }, true]),
   ];
+}
+
+function showRivals() {
+  const lines = [...rivals].flatMap(([name, found]) => found.differences.map((line) => [line.metric, name,
+    shown(line.value), shown(line.other), shown(line.difference), between(line.low, line.high), shown(line.p_adjusted), line.verdict, String(found.n_rows)]));
+  at("rivals").hidden = !lines.length;
+  fillTable(at("rivals").querySelector("table"),
+    ["Metric", "Compared with", "Here", "There", "Difference", "95 % confidence", "p", "Verdict", "Rows"], lines, 2);
 }
 
 const problems = new Map(); // by path: what is chosen and cannot be had
