@@ -166,7 +166,7 @@ class Live(Stateful, Generic[M_co]):
         self._ingest = Ingest(self._shared, max_ahead)
         self._observed, self._predicted = self._ingest.observed, self._ingest.predicted
         self._labelled, self._queries = self._ingest.labelled, Queries(self._ingest)
-        self._suite, self._config = pipeline.suite, pipeline.config
+        self._suite, self._config = pipeline.suite, self._shared.config
 
     # --- events ----------------------------------------------------------------------------------
 

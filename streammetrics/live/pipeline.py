@@ -738,7 +738,7 @@ class SharedPipeline:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.current = pipeline
-        self.suite, self.config = pipeline.suite, pipeline.config
+        self.suite, self.config = pipeline.suite, pipeline.config.with_all_panes
         self.activity: Activity = ""  # of the thread that holds the lock
         self._guard = Locked()  # replaced in forked processes
 

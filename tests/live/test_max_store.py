@@ -46,6 +46,8 @@ def test_the_state_is_a_function_of_the_events_and_the_floors(share):
     whole = evict(live().observe(**columns), share)
     assert any(whole._shared.current.floors)
     assert sm.from_bytes(whole.to_bytes()).to_bytes() == whole.to_bytes()
+    for twin in (whole.copy(), sm.from_bytes(whole.to_bytes())):
+        assert twin.reset().to_bytes() == live().to_bytes()
     assert len(whole.to_bytes()) < len(live().observe(**columns).to_bytes())
     for _ in range(4):
         shards = chance.integers(0, 3, 6000)
@@ -70,9 +72,10 @@ def test_windows_that_are_left_are_those_of_before_and_others_come_from_coarser_
     assert less.window("30min").to_bytes() == whole.window("30min").to_bytes()
     end = columns["time"].max() // 3600 * 3600
     assert less.window("1h", end=end).to_bytes() == whole.window("1h", end=end).to_bytes()
-    with pytest.warns(UserWarning, match="finer panes are no longer kept"):
-        hour = less.window("1h", end=columns["time"].max() - 3600)
-    assert hour.n_rows > 0
+    for twin in (less, less.copy(), sm.from_bytes(less.to_bytes())):
+        with pytest.warns(UserWarning, match="finer panes are no longer kept"):
+            hour = twin.window("1h", end=columns["time"].max() - 3600)
+        assert hour.n_rows > 0
     assert less.n_rows == whole.n_rows
     with pytest.raises(ValueError, match="is no longer kept: its panes begin at"):
         less.window("5min", end=columns["time"].max() - 3600)

@@ -68,6 +68,7 @@ _SAID = {
     "every": 'A duration such as "5min"; without it, that of the configuration.',
     "span": 'How far back the windows end, such as "2d"; without it, as far as there are rows.',
     "ago": 'How much earlier the windows end, such as "1d".',
+    "models": "Names of models with commas between; the others are compared with the first one.",
     "slice": 'A slice as a JSON object, such as {"country":"DE"}; without it, all rows.',
 }
 _READS = {  # by path: a summary and the query parameters
@@ -104,14 +105,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> Doc
         "/events": {"post": _events(live, names)},
         "/marks": {"post": _marks()},
         **{path: _reading(summary, *names) for path, (summary, *names) in _READS.items()},
-        "/health": _reading("Whether the store can be written; otherwise degraded."),
-        "/ready": _reading("Whether every worker has read the store; 503 before."),
-        "/metrics": {
-            "get": {
-                "summary": "What Prometheus scrapes.",
-                "responses": {"200": _content("text/plain", {}), **_refusals(401, 403, 503)},
-            }
-        },
+        **_SHARED,
         "/state": {
             "get": {
                 "summary": "The state, for sm.from_bytes and merge.",
@@ -123,9 +117,13 @@ def described(live: object, names: Names, view: PageView, server: Server) -> Doc
             }
         },
     }
+    return _description(view.title, paths, server)
+
+
+def _description(title: str, paths: Document, server: Server) -> Document:
     told: Document = {
         "openapi": "3.1.0",
-        "info": {"title": view.title, "version": VERSION},
+        "info": {"title": title, "version": VERSION},
         "paths": paths,
         "components": {"schemas": {"Error": _ERROR}},
     }
@@ -231,6 +229,16 @@ def _refusals(*statuses: int) -> dict[str, object]:
     return {str(status): {"description": "Refused.", "content": content} for status in statuses}
 
 
+_SHARED = {  # the description of what several models have together
+    "/health": _reading("Whether the store can be written; otherwise degraded."),
+    "/ready": _reading("Whether every worker has read the store; 503 before."),
+    "/metrics": {
+        "get": {
+            "summary": "What Prometheus scrapes.",
+            "responses": {"200": _content("text/plain", {}), **_refusals(401, 403, 503)},
+        }
+    },
+}
 _PAGE_TYPES = {
     "html": "text/html",
     "css": "text/css",
@@ -380,6 +388,11 @@ def application_of(models: Mapping[str, Starlette], server: Server) -> Starlette
     async def ready(_: Request) -> Response:
         return JSONResponse({"status": "ready"})
 
+    async def openapi(_: Request) -> Response:
+        compare = _reading("Models compared on the same requests.", "models", "window")
+        title = ", ".join(models)
+        return JSONResponse(_description(title, {**_SHARED, "/api/compare": compare}, server))
+
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
@@ -395,8 +408,9 @@ def application_of(models: Mapping[str, Starlette], server: Server) -> Starlette
             Route("/health", health),
             Route("/ready", ready),
             Route("/api/compare", duels.answer),
+            Route("/openapi.json", openapi),
         ],
-        middleware=[Middleware(Guard, server=server, open_paths=("/", "/health", "/ready"))],
+        middleware=[Middleware(Guard, server=server, open_paths=_OPEN)],
     )
     every = [Mount(f"/models/{name}", app) for name, app in models.items()]
     return Starlette(routes=[*every, Mount("/", shared)], lifespan=lifespan)

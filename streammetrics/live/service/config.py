@@ -246,7 +246,8 @@ def models_of(path: str | os.PathLike[str], *, secrets: bool = True) -> dict[str
         ConfigError: See `settings`.
     """
     file = toml.read(os.fspath(path), secrets=secrets)
-    tables = file.named_tables("model")
+    listens, tables = file.table("server"), file.named_tables("model")
+    server = server_of(listens)
     for name, table in tables.items():
         if not _MODEL.fullmatch(name):
             table.fail("", f"no model can be called {name!r}: take letters, digits, _ and -")
@@ -260,7 +261,8 @@ def models_of(path: str | os.PathLike[str], *, secrets: bool = True) -> dict[str
             tables[name].table("live").fail("store", "another model has it: give each its own")
         titles.add(title)
         stores.add(store)
-    server = server_of(file.table("server"), shared=None not in stores)
+    if server.workers > 1 and None in stores:
+        listens.fail("workers", "several workers share a store: give [live] store a file")
     file.end()
     return {
         name: replace(found, server=server, view=replace(found.view, models=tuple(tables)))

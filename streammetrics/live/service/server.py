@@ -120,19 +120,12 @@ class Server:
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}/"
 
 
-def server_of(table: Section, *, shared: bool) -> Server:
-    """Return the settings in a table.
-
-    Args:
-        table: The table.
-        shared: Whether there is a store.
-    """
+def server_of(table: Section) -> Server:
+    """Return the settings in a table."""
     none = Server()
     host: str = table.take("host", str, none.host)
     port = _number(table, "port", none.port, 0, 65_535)
     workers = _number(table, "workers", none.workers, 1, 1024)
-    if workers > 1 and not shared:
-        table.fail("workers", "several workers share a store: give [live] store a file")
     token, read, write = map(table.secret, ("token", "read_token", "write_token"))
     if bool(read) != bool(write) and not token:
         one = "read" if write else "write"
