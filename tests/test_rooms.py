@@ -32,6 +32,7 @@ LATE = {
     "streammetrics": {"streammetrics.core.names"},
     "streammetrics.cli": {"streammetrics.cli.exit"},
     "streammetrics.cli.live": {"streammetrics.live.service.running"},
+    "streammetrics.cli.live_consume": {"streammetrics.live.consuming.consumer"},
     "streammetrics.live.live": {
         "streammetrics.live.service.app",
         "streammetrics.live.service.server",

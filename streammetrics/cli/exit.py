@@ -21,7 +21,7 @@ from typer.main import get_command
 from streammetrics._command import INTERRUPTED, IS_COMMAND, was_stopped
 from streammetrics.cli import options as typed
 from streammetrics.cli.evaluate import evaluate
-from streammetrics.cli.live import live
+from streammetrics.cli.live_consume import live
 from streammetrics.cli.result import MISTAKE, CommandError, CommandResult, say
 from streammetrics.cli.states import compare_states, gate, merge, show_state, verify, write_report
 from streammetrics.cli.tasks import TASKS

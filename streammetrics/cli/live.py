@@ -43,7 +43,7 @@ from streammetrics.live.forgetting import forget as forget_rows
 from streammetrics.live.forgetting import keys_named
 from streammetrics.live.panes import TOLD
 from streammetrics.live.service import answers, logs
-from streammetrics.live.service.config import TEMPLATE, settings
+from streammetrics.live.service.config import TEMPLATE, models_of, settings
 from streammetrics.live.service.history import history, series_rows
 from streammetrics.live.service.judging import estimated, judging, replayed
 from streammetrics.live.service.sizing import sized
@@ -146,8 +146,13 @@ def check(
         streammetrics live check live.toml --rows-per-minute 40 --slices 50
         streammetrics live check live.toml --reference predictions.parquet
     """
-    found = settings(config)
-    lines = [f"{config} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
+    models = models_of(config) if os.path.exists(config) else {"": settings(config)}
+    if len(models) > 1 and (rows_per_minute is not None or reference is not None):
+        raise CommandError(f"name one model, as {config}#{next(iter(models))}")
+    lines = []
+    for name, found in models.items():
+        title = f"{config}#{name}" if name else config
+        lines += [f"{title} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
     if rows_per_minute is not None:
         lines += sized(found, rows_per_minute, slices or 1)
         lines += estimated(found, rows_per_minute)
@@ -192,8 +197,8 @@ def serve(
         raise CommandError(f"--log {log}: expected {' or '.join(logs.FORMS)}")
     logs.use(log)
     try:
-        found = settings(config)
-        server = found.server
+        models = models_of(config)
+        server = next(iter(models.values())).server
         if server.socket and port is not None:
             raise CommandError(
                 f"--port {port}: [server] socket = {server.socket!r} replaces the port"
@@ -201,7 +206,7 @@ def serve(
         if not server.socket:
             free = _free_port(server.host, server.port if port is None else port)
             server = replace(server, port=free)
-        run(replace(found, server=server))
+        run(models, server)
     except StreamMetricsError as error:
         if not logs.is_json():
             raise
@@ -268,6 +273,10 @@ def status(target: Target, token_env: Token = None) -> CommandResult:
     now, found = _answers(target, token_env, "now", "alerts")
     with _expecting(target):
         grids = [_metrics(now), *_coverage(now["coverage"]), *_alerts(found["alerts"])]
+        if early := now["expired_early"]:
+            lines: list[tuple[str, ...]] = [(of, _moment(until)) for of, until in early.items()]
+            told = "Expired early, because the store has reached max_store (UTC)"
+            grids.append(Grid(told, ("Panes of", "Before"), lines))
     return CommandResult(drawn(grids))
 
 
@@ -326,7 +335,9 @@ def grafana(config: Config) -> CommandResult:
     """
     found = settings(config, secrets=False)
     names = [*found.suite]
-    return CommandResult(files.dashboard(found.view.title, names, found.view.window) + "\n")
+    return CommandResult(
+        files.dashboard(found.view.title, names, found.view.window, found.view.model) + "\n"
+    )
 
 
 @typed.command(live)

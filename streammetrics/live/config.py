@@ -85,6 +85,11 @@ class Config:
         return replace(self, label_ttl=self.dedupe, label_lateness=0, default_label=None)
 
     @property
+    def with_all_panes(self) -> Config:
+        """These parameters, without the panes that expired early."""
+        return replace(self, tiers=tuple([replace(tier, floor=0) for tier in self.tiers]))
+
+    @property
     def unit(self) -> int:
         """The length of the panes of waiting rows, which divides the panes of every tier.
 

@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -273,12 +273,14 @@ _LAST_DAY = LATEST * SECOND // DAY + 1
 class Tier:
     """Panes of one length, of which the newest `count` are kept.
 
-    With a zone, panes are calendar days in that zone, including days of 23 or 25 hours.
+    With a zone, panes are calendar days in that zone, including days of 23 or 25 hours. Panes
+    before `floor` were removed early; this is not part of the configuration.
     """
 
     length: int  # nanoseconds
     count: int
     zone: str = ""
+    floor: int = field(default=0, compare=False)
 
     def numbers(self, times: Ints) -> Ints:
         """Return the number of the pane that contains each time."""
@@ -302,7 +304,8 @@ class Tier:
 
     def oldest(self, newest: int) -> int:
         """Return the number of the oldest pane kept when the newest event is at `newest`."""
-        return self.number(newest) - self.count + 1
+        oldest = self.number(newest) - self.count + 1  # negative near 1970
+        return max(oldest, self.floor) if self.floor else oldest
 
     @property
     def shown(self) -> str:

@@ -857,6 +857,12 @@ class Ingest:
         with self.shared.locked():
             self.shared.current.limit(time)
 
+    def evict(self, floors: Sequence[int]) -> None:
+        """Let panes before some floors expire early."""
+        if any(floors):
+            with self.shared.locked(), self.shared.active("taking") as pipeline:
+                pipeline.evict(floors)
+
     def apply(self, events: Sequence[Events]) -> None:
         """Transfer events to the pipeline that were counted where they were dropped."""
         with self.shared.locked():

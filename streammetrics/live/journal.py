@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sqlite3
 import threading
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from streammetrics.live.pipeline import SharedPipeline
     from streammetrics.live.store import JournalPart
 
+    Change = Callable[[dict[str, str]], Mapping[str, str]]  # of the texts that workers share
+
 
 T = TypeVar("T")
 
@@ -46,6 +49,11 @@ PATIENCE = 30.0  # seconds to wait in close(), when events would be lost
 _BUSY = 5.0  # seconds for which others may lock the file without a warning
 _PAUSE = 0.05  # seconds between attempts in close()
 _TOGETHER = 64  # calls whose events make one part, where many are written at once
+_FLOORS = "floors"  # the name of the text with the floors of all tiers
+# The file and its log hold up to a state, two parts of the journal half as long, and a state more.
+_STATES = 4
+LEAST = 16 << 20  # least value of the maximum bytes
+_ROOM = 0.9  # share of the allowed bytes that is left when old panes expire, so that it lasts
 _BEAT = 10.0  # seconds after which a worker with nothing to write says that it is there
 SILENCE = 60.0  # seconds without a word from a worker for which the others wait
 
@@ -64,6 +72,9 @@ class EventSource(Protocol):
 
     def limit(self, time: int) -> None:
         """Let rows before a time leave, and keep the others."""
+
+    def evict(self, floors: Sequence[int]) -> None:
+        """Let panes before some floors expire early."""
 
     def snapshot(self, *, limited: bool = False) -> Pipeline:
         """Return a settled copy of the pipeline; `limited`: without what must not leave yet."""
@@ -100,14 +111,22 @@ class Journal:
         cls: The class of the live state, recorded in serialized states.
         path: The file.
         durable: Whether events are on the disk when `commit` returns.
+        most: The maximum bytes of the file and its log; 0 for any. Beyond it, old panes expire.
         every: Seconds between two writes.
     """
 
     def __init__(
-        self, source: EventSource, cls: type, path: str, *, durable: bool, every: float = 1.0
+        self,
+        source: EventSource,
+        cls: type,
+        path: str,
+        *,
+        durable: bool,
+        most: int = 0,
+        every: float = 1.0,
     ) -> None:
         self._source, self._cls = weakref.ref(source), cls  # the source owns this object
-        self._path, self.durable = path, durable
+        self._path, self.durable, self.most = path, durable, most
         shared = source.shared
         self._empty = Pipeline(shared.suite, shared.config)
         self._guard, self._every = Locked(), every
@@ -118,7 +137,10 @@ class Journal:
         self._busy = 0.0  # time of the first of the current failures
         self._refused = 0  # bytes of the last rejected call
         self._warning, self._warned = "", False
+        self._notes: list[str] = []  # what the next caller is warned of
+        self.is_overfull = False  # whether the state alone is too large for `most`
         self._holds = False  # whether events are written later, all of them at once
+        self._beside: Change | None = None  # of the shared texts, written with the next commit
         source.limit(0)
         self._start()
         _JOURNALS.add(self)
@@ -200,14 +222,42 @@ class Journal:
                 with self._store.writing():
                     self._learn_number()
                     self._store.put(self.worker, self._number + 1, blob)
+                    self._put_beside()
             except sqlite3.Error as error:
                 self._failed(error)
                 if not self._came_through():
                     self._refused = len(blob)
                     raise self._store_error(error) from error
             self._number += 1
+            self._beside = None
             self._recovered()
             return take(events)
+
+    @contextmanager
+    def beside(self, change: Change) -> Iterator[None]:
+        """Change the shared texts in the transaction of the block's commit, or after it alone.
+
+        Raises:
+            StoreError: They cannot be written; nothing has changed.
+        """
+        self._beside = change
+        try:
+            yield
+            with self._alone():
+                if self._beside is not None:  # there was no commit
+                    try:
+                        with self._store.writing():
+                            self._put_beside()
+                    except sqlite3.Error as error:
+                        self._failed(error)
+                        raise self._store_error(error) from error
+                    self._recovered()
+        finally:
+            self._beside = None
+
+    def _put_beside(self) -> None:
+        if self._beside is not None:
+            self._store.put_texts(self._beside(self._store.texts()))
 
     def _learn_number(self) -> None:
         """Detect whether a part whose call has raised was written nevertheless."""
@@ -433,11 +483,18 @@ class Journal:
         """The time before which no other worker takes a prediction that is not here."""
         return min([closed for closed, _ in self._others.values()], default=NO_LIMIT)
 
+    def _follow_floors(self) -> None:
+        """Let the panes expire that a worker has removed because the file was too large."""
+        source = self._source()
+        if self.most and source is not None:
+            source.evict(_floors_in(self._store.texts()))
+
     def _follow_promises(self) -> None:
         """Read what others wrote before they promised something new.
 
         Others that say nothing for long are no longer waited for.
         """
+        self._follow_floors()
         found, now = self._store.promises(), time.monotonic()
         if self.worker not in found:
             self._return()
@@ -576,7 +633,7 @@ class Journal:
         self._try(lambda: found.update(self._store.texts()))
         return found
 
-    def exchange(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> bool:
+    def exchange(self, change: Change) -> bool:
         """Let `change` read the texts that workers share, and replace those that it returns.
 
         It is done in one transaction, and the result is whether it succeeded.
@@ -609,6 +666,7 @@ class Journal:
             if found is None or not due():  # another worker was faster
                 return
             self._follow(found)
+            self._follow_floors()
             with source.shared.locked():
                 self._gather()
                 pipeline = source.snapshot(limited=True)
@@ -616,9 +674,38 @@ class Journal:
             self._put_part()
             through = self._store.claim()
         self._part, self._mine, self._seen = None, [], through
-        blob = bytes_of(self._cls, pipeline)  # other workers can write meanwhile
+        blob = self._fitted(pipeline)  # other workers can write meanwhile
         with self._store.writing():
             self._store.fold(through, pipeline.join.unmatched, blob)
+            if any(pipeline.floors):
+                pipeline.evict(_floors_in(self._store.texts()))
+                self._store.put_texts({_FLOORS: json.dumps(pipeline.floors)})
+        source.evict(pipeline.floors)
+
+    def _fitted(self, pipeline: Pipeline) -> bytes:
+        """Return a pipeline as bytes, after old panes have expired if they are too many."""
+        blob, had = bytes_of(self._cls, pipeline), any(pipeline.floors)
+        if not self.most:
+            return blob
+        most = self.most // _STATES
+        while len(blob) > most:
+            floors = pipeline.smaller(_ROOM * most / len(blob))
+            if floors == pipeline.floors:  # the rest are rows that wait, and newest panes
+                break
+            pipeline.evict(floors)
+            blob = bytes_of(self._cls, pipeline)
+        if any(pipeline.floors) and not had:
+            self._notes.append(
+                f"the store has reached max_store, {self.most:,} bytes: from now on its oldest "
+                "panes expire early, the finest first"
+            )
+        if len(blob) > most and not self.is_overfull:
+            self._notes.append(
+                f"the store exceeds max_store, {self.most:,} bytes, although it has only the "
+                "newest panes: lower max_pending or max_slices, or raise max_store"
+            )
+        self.is_overfull = len(blob) > most
+        return blob
 
     def forked(self) -> None:
         """Note that this process is a fork; the parent writes the pending events."""
@@ -649,7 +736,9 @@ class Journal:
         self.trouble, self.is_gone, self._busy, self._refused = "", False, 0.0, 0
 
     def _warn(self) -> None:
-        """Warn once about a failure, in a thread of the caller."""
+        """Warn about what has happened, of a failure once, in a thread of the caller."""
+        while self._notes:
+            warn_caller(self._notes.pop(), StoreWarning)
         if self._warning and not self._warned:
             self._warned = True
             warn_caller(
@@ -662,6 +751,10 @@ class Journal:
 def _of_others(promises: Mapping[str, Promise], worker: str) -> dict[str, tuple[int, int]]:
     """Return the times that all workers but one promise, `closed` and `final`."""
     return {name: promise[:2] for name, promise in promises.items() if name != worker}
+
+
+def _floors_in(texts: Mapping[str, str]) -> tuple[int, ...]:
+    return tuple(json.loads(texts.get(_FLOORS, "[]")))
 
 
 def open_store(

@@ -406,7 +406,10 @@ class Panes:
         if int(times.min(initial=last)) >= min(t.start(t.oldest(last)) for t in self.tiers):
             return 0
         newests = np.maximum(np.maximum.accumulate(times), newest)
-        kept = [t.numbers(times) > t.numbers(newests) - t.count for t in self.tiers]
+        kept = [
+            t.numbers(times) >= np.maximum(t.numbers(newests) - t.count + 1, t.floor)
+            for t in self.tiers
+        ]
         return int((~np.any(kept, axis=0)).sum())
 
     def _unchanged(self) -> list[dict[int, State]]:
@@ -435,6 +438,14 @@ class Panes:
                 gone = row.before(tier.oldest(newest))
                 self._fold(place, gone)
                 row.drop(gone)
+
+    def evict(self, tiers: Sequence[Tier]) -> None:
+        """Let the panes before the floors of these tiers expire."""
+        self.tiers = tuple(tiers)
+        for place, (tier, row) in enumerate(zip(self.tiers, self.rows, strict=True)):
+            gone = row.before(tier.floor)
+            self._fold(place, gone)
+            row.drop(gone)
 
     def work(self) -> bool:
         """Do one step of the pending work; return whether there was any."""
@@ -468,6 +479,7 @@ class Panes:
         moved = [other.copy() for other in others]
         self.advance(newest)  # expired panes are folded on both sides
         for other in moved:
+            other.evict(self.tiers)
             other.advance(newest)
         for place, (tier, mine) in enumerate(zip(self.tiers, self.rows, strict=True)):
             theirs = [other.rows[place] for other in moved]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ from streammetrics.live.join import (
     unlabelled,
 )
 from streammetrics.live.panes import SUITE as COVERAGE
-from streammetrics.live.panes import Coverage, Panes, coverage_of, share_of
+from streammetrics.live.panes import Coverage, Panes, coverage_of, share_of, size_of
 from streammetrics.live.possible.judged import judged_batch
 from streammetrics.live.possible.unlabelled import Unlabelled, UnlabelledPanes
 from streammetrics.live.rows import batch_of
@@ -170,8 +171,50 @@ class Pipeline:
         """Let predictions before a time leave, and observations accordingly."""
         self.join.limit, self.identified.limit = time, self._limit_of_observations(time)
 
+    @property
+    def floors(self) -> tuple[int, ...]:
+        """The number of the pane of each tier before which panes were removed early, or 0."""
+        return tuple([tier.floor for tier in self.config.tiers])
+
+    def evict(self, floors: Sequence[int]) -> None:
+        """Let panes expire early, which are folded into coarser ones: those before some floors.
+
+        The state remains a function of its events and the floors. Of merged states, the larger
+        floors count.
+        """
+        joint = tuple(map(max, self.floors, floors))
+        if not floors or joint == self.floors:
+            return
+        pairs = zip(self.config.tiers, joint, strict=True)
+        tiers = tuple([replace(tier, floor=floor) for tier, floor in pairs])
+        self.config, self._windows = replace(self.config, tiers=tiers), {}
+        for panes in (self.panes, self.counted, self.left, self.judged):
+            panes.evict(tiers)
+
+    def smaller(self, share: float) -> tuple[int, ...]:
+        """Return floors that leave about a share of the bytes of this state.
+
+        The oldest panes of the finest tier go first, then those of the next one. Each tier keeps
+        its newest pane.
+        """
+        kinds = (self.panes, self.counted, self.judged, *self.left.columns.values())
+        excess, floors = (1.0 - share) * self.nbytes, list(self.floors)
+        for place in range(len(floors)):
+            sizes: dict[int, int] = {}
+            for row in [panes.rows[place] for panes in kinds]:
+                for number in row.states:
+                    state = row.settled(number)
+                    assert state is not None  # it has rows
+                    sizes[number] = sizes.get(number, 0) + size_of([state])
+            for number in sorted(sizes)[:-1]:
+                if excess > 0:
+                    floors[place] = number + 1
+                    excess -= sizes[number]
+        return tuple(floors)
+
     def continue_from(self, before: Pipeline) -> None:
-        """Take over what the join of another pipeline refuses and keeps."""
+        """Take over what the join of another pipeline refuses and keeps, and its floors."""
+        self.evict(before.floors)
         pairs = ((self.join, before.join), (self.identified, before.identified))
         for mine, theirs in pairs:
             mine.closed, mine.final, mine.limit = theirs.closed, theirs.final, theirs.limit
@@ -461,6 +504,7 @@ class Pipeline:
         """
         self._windows = {}
         for other in others:
+            self.evict(other.floors)
             mine, theirs = self.join, other.join
             if mine.names and theirs.names and set(mine.names) != set(theirs.names):
                 raise IncompatibleMetricsError(
@@ -719,7 +763,7 @@ class SharedPipeline:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.current = pipeline
-        self.suite, self.config = pipeline.suite, pipeline.config
+        self.suite, self.config = pipeline.suite, pipeline.config.with_all_panes
         self.activity: Activity = ""  # of the thread that holds the lock
         self._guard = Locked()  # replaced in forked processes
 

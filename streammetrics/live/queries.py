@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Json
     from streammetrics.inference.estimated import Estimated
     from streammetrics.live.alerts.rule import Alerts
+    from streammetrics.live.config import Config
     from streammetrics.live.events import By, Tier
     from streammetrics.live.ingest import Ingest
     from streammetrics.live.inputs import InputTable
@@ -53,8 +54,22 @@ class Queries:
 
     def __init__(self, ingest: Ingest) -> None:
         self.ingest, self.now = ingest, 0  # time of reading in nanoseconds, set by `Live.now`
-        self.suite, self.config = ingest.shared.suite, ingest.shared.config
+        self.suite = ingest.shared.suite
         self._shared, self._watch = ingest.shared, Watch()
+
+    @property
+    def config(self) -> Config:
+        """The parameters, with the panes that were removed early."""
+        return self._shared.current.config
+
+    @property
+    def expired_early(self) -> dict[str, str]:
+        """The time before which panes expired early because the store was full, by their length."""
+        return {
+            shown_duration(tier.length): shown_time(tier.start(tier.floor))
+            for tier in self.config.tiers
+            if tier.floor
+        }
 
     @contextmanager
     def reading(self) -> Iterator[Pipeline]:
@@ -197,7 +212,8 @@ class Queries:
         tiers, newest = self.config.tiers, self._shared.current.panes.newest
         found = span_of(tiers, length, newest, until, self.clock)
         if warn and until is not None:
-            fine = span_of(tiers, length, max(until - 1, 0), until, until)
+            all_kept = self._shared.config.tiers
+            fine = span_of(all_kept, length, max(until - 1, 0), until, until)
             start, end = bounds_of(tiers, found)
             if (start, end) != bounds_of(tiers, fine):
                 warn_caller(

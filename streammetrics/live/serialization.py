@@ -62,6 +62,8 @@ def described(cls: type, pipeline: Pipeline) -> Description:
         "rows": rows,
         "newest rows": [[list(column) for column in part.form] for part in newest],
     }
+    if any(pipeline.floors):
+        told["floors"] = [*pipeline.floors]
     observed: dict[str, Array] = {}
     if len(pipeline.identified.table) or pipeline.identified.evicted_until >= 0:
         told["observations"], observed = _rows(pipeline.identified)
@@ -88,6 +90,8 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
     config = Config.read(meta.get("config"), suite, part(arrays, "references"))
     pipeline = _pipeline(suite, config)
     newest = _time(meta.get("newest"))
+    if "floors" in meta:
+        pipeline.evict(_floors(meta["floors"], newest, pipeline))
     kept = {"panes": pipeline.panes, "counted": pipeline.counted}
     if pipeline.judged.plan.schemas:
         kept["judged"] = pipeline.judged
@@ -113,6 +117,21 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
         raise StateFormatError(f"rows that are kept cannot be taken: {error}") from error
     pipeline.restart()
     return pipeline
+
+
+def _floors(told: object, newest: int, pipeline: Pipeline) -> tuple[int, ...]:
+    """Return the floors of a state; no tier lacks its newest pane."""
+    newests = [tier.number(max(newest, 0)) for tier in pipeline.config.tiers]
+    if (
+        not isinstance(told, tuple)
+        or len(told) != len(newests)
+        or not all(
+            type(floor) is int and 0 <= floor <= n for floor, n in zip(told, newests, strict=True)
+        )
+        or not any(told)
+    ):
+        raise StateFormatError("the state has no valid panes from which on it keeps its rows")
+    return told
 
 
 def _pipeline(suite: Mergeable, config: Config) -> Pipeline:

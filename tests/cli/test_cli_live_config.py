@@ -75,6 +75,8 @@ MISTAKES = [
     ('"3h"]', '"61s"]', "live.tiers", "not a whole number of panes"),
     ('label_ttl = "1d"', 'label_ttl = "soon"', "live.label_ttl", "is not a duration"),
     ('label_ttl = "1d"', "label_ttl = 5", "live.label_ttl", "5 is not text in quotes"),
+    ('store = "live.db"', 'max_store = "1GB"', "live.max_store", "there is no store: remove it"),
+    ('label_ttl = "1d"', 'max_store = "1kB"', "live.max_store", "at least 16,777,216 bytes are"),
     ('window = "1h"', 'window = "61s"', "page.window", "is not a whole number of panes"),
     ('every = "5min"', 'every = "90s"', "page.every", "is not a whole number of panes"),
     (

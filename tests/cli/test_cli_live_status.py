@@ -53,6 +53,19 @@ def test_a_store_is_told_on_one_screen(config, capsys):
     assert next(line for line in heads if line[:1] == ["is_low"])[1] == "firing"
 
 
+def test_panes_that_expired_early_are_told(config, capsys):
+    with settings(config).live() as live:
+        for row in range(300):
+            live.observe(time=START + 60 * row, score=0.75, label=1)
+        journal = live.flush()._ingest.journal
+        live._shared.current.evict((START // 60 + 100, 0, 0))
+        journal._fold_rest()
+    assert main(["live", "status", str(config)]) == 0
+    text = capsys.readouterr().out
+    assert "Expired early, because the store has reached max_store (UTC)" in text
+    assert ["1min", "2026-09-21", "15:53"] in [line.split() for line in text.splitlines()]
+
+
 def test_what_cannot_be_asked_is_said(config, capsys):
     assert main(["live", "status", str(config)]) == 2
     assert "that does not exist yet: give the address of the service" in capsys.readouterr().err

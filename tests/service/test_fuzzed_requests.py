@@ -49,8 +49,30 @@ def described(tmp_path_factory, request):
         assert "Traceback" not in shown.end()
 
 
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """Return the description of a service of two models."""
+    path = tmp_path_factory.mktemp("models") / "live.toml"
+    texts = [CONFIG.replace("\n[", f"\n[model.{name}.") for name in ("old", "new")]
+    path.write_text("".join(texts))
+    with Service(path) as service:
+        yield schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+        assert service.get("/health")["status"] == "ok"
+        assert "Traceback" not in service.end()
+
+
+@pytest.mark.parametrize("mode", schemathesis.GenerationMode, ids=lambda mode: mode.value)
+def test_several_models_answer_as_they_describe(several, mode):
+    assert tried(several, mode) >= 1
+
+
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode, ids=lambda mode: mode.value)
 def test_it_answers_as_it_describes(described, mode):
+    assert tried(described, mode) >= 6
+
+
+def tried(described, mode):
+    """Ask all operations, and return how many there are."""
     tried = 0
     for found in described.get_all_operations():
         operation = found.ok()
@@ -65,7 +87,7 @@ def test_it_answers_as_it_describes(described, mode):
 
         ask()
         tried += 1
-    assert tried >= 6
+    return tried
 
 
 def takes(operation):

@@ -61,7 +61,7 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
     """
     mine = {"job": job}
     info = f"{PREFIX}info{text_of({**mine, 'title': name})}"
-    own = f" and on (job, instance) {info}"
+    own = f" and on (job, instance, model) {info}"
     lines = ["groups:", f"  - name: {json.dumps(name)}", "    rules:"]
     for notice in notices:
         of = text_of({**mine, "alert": notice.alert})
@@ -83,7 +83,10 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
     no_data = f"{PREFIX}alert_state{silent} == 1{own}"
     lines += _rule("StreammetricsNoData", no_data, "15m", {"severity": "ticket"}, {"summary": told})
     differs = text_of({**mine, "title!": name})  # formatted as title!="..."
-    others = f"last_over_time({PREFIX}info{differs}[1d])"
+    others = (
+        f"(last_over_time({PREFIX}info{differs}[1d]) unless on (job, instance) "
+        f"last_over_time({info}[1d]))"
+    )
     down = f"up{text_of(mine)} == 0 unless on (job, instance) {others} or on (job) absent({info})"
     told = _literal(f"nothing is scraped of {job}")
     lines += _rule("StreammetricsDown", down, "5m", {"severity": "page"}, {"summary": told}, "")
@@ -115,23 +118,31 @@ def _rule(
     ]
 
 
-def dashboard(title: str, metrics: Sequence[str], window: str) -> str:
-    """Return a Grafana dashboard as JSON, with panels for each metric, rows, labels and alerts."""
-    panels = []
+def dashboard(title: str, metrics: Sequence[str], window: str, model: str = "") -> str:
+    """Return a Grafana dashboard as JSON, with panels for each metric, rows, labels and alerts.
+
+    Args:
+        title: The title.
+        metrics: The names of the metrics.
+        window: The window of their values.
+        model: The name of the model, if the service has several.
+    """
+    panels, only = [], {"model": model} if model else {}
+    own = text_of(only) if only else ""
     for metric in metrics:
-        of = text_of({"metric": metric, "window": window})
+        of = text_of({"metric": metric, "window": window, **only})
         sides = (("value", metric), ("value_low", "low"), ("value_high", "high"))
         queries = [(f"{PREFIX}{family}{of}", legend) for family, legend in sides]
         panels.append(_panel(metric, queries))
-    of = text_of({"window": window})
+    of = text_of({"window": window, **only})
     panels += [
         _panel("Rows with a label", [(f"{PREFIX}rows{of}", "rows")]),
         _panel("Labels", [(f"{PREFIX}predictions{of}", "{{label}}")], stacked=True),
         _panel("Label delay", [(f"{PREFIX}label_delay_seconds{of}", "{{percentile}}")], unit="s"),
-        _panel("Alerts that fire", [(f"{PREFIX}alert_firing", "{{alert}}")]),
+        _panel("Alerts that fire", [(f"{PREFIX}alert_firing{own}", "{{alert}}")]),
         _panel(
             "Age of the newest event",
-            [(f"time() - {PREFIX}newest_event_timestamp_seconds", "age")],
+            [(f"time() - {PREFIX}newest_event_timestamp_seconds{own}", "age")],
             unit="s",
         ),
     ]

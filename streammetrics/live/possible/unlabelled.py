@@ -49,6 +49,11 @@ class UnlabelledPanes:
         for panes in self.columns.values():
             panes.advance(newest)
 
+    def evict(self, tiers: Sequence[Tier]) -> None:
+        """Let the panes before the floors of these tiers expire."""
+        for panes in self.columns.values():
+            panes.evict(tiers)
+
     def add(self, times: Array, columns: NamedColumns) -> None:
         """Add rows that leave without a label."""
         for title, panes in self.columns.items():

@@ -24,6 +24,7 @@ from streammetrics.live.events import (
     shown_duration,
     shown_time,
 )
+from streammetrics.live.pairing import paired
 from streammetrics.live.panes import same, size_of
 from streammetrics.live.pipeline import merged
 from streammetrics.live.spans import (
@@ -40,7 +41,7 @@ from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
@@ -91,6 +92,8 @@ def view(queries: Queries, shown: PageView) -> Document:
         "spans": {text: seconds for text, seconds in spans.items() if seconds * SECOND <= reach},
         "groups": [{"title": title, "metrics": [*names]} for title, names in shown.groups],
         "references": references,
+        "model": shown.model,
+        "models": [*shown.models],
     }
 
 
@@ -117,6 +120,22 @@ def now(queries: Queries, view: PageView) -> Document:
         "n_rows": window.n_rows,
         "metrics": metrics,
         "coverage": counted(queries.coverage(view.window)),
+        "expired_early": queries.expired_early,
+    }
+
+
+def compared(models: Mapping[str, Queries], since: int) -> Document:
+    """Return the differences of models to the first one, on the rows that all have predicted."""
+    found = paired(models, since)
+    told: Document = json.loads(
+        json.dumps(found.differences.to_dict()), parse_constant=lambda _: None
+    )
+    return {
+        **told,
+        "models": [*models],
+        "n_rows": found.n_rows,
+        "labels_differ": found.labels_differ,
+        "left_out": [*found.left_out],
     }
 
 

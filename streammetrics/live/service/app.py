@@ -19,16 +19,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
+from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, needs, warn_caller
 from streammetrics.core.registry import VERSION
-from streammetrics.live.events import KINDS, instant, shown_time
+from streammetrics.live.events import KINDS, duration, instant, shown_time
 from streammetrics.live.exporting.families import families
 from streammetrics.live.exporting.prometheus import exposition
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import KEY, LONGEST_KEY, Intake, RefusalError, misread
 from streammetrics.live.service.delivery import Deliverer, Delivery
 from streammetrics.live.service.http import Cache, GoneError, Guard
-from streammetrics.live.service.monitoring import Requests, Scrape, UnreadError, Watching
+from streammetrics.live.service.monitoring import (
+    ModelScrapes,
+    Requests,
+    Scrape,
+    UnreadError,
+    Watching,
+)
 from streammetrics.live.service.server import Names, PageView, Server
 from streammetrics.live.store import StoreWarning
 from streammetrics.live.validation import truth_of
@@ -61,6 +68,7 @@ _SAID = {
     "every": 'A duration such as "5min"; without it, that of the configuration.',
     "span": 'How far back the windows end, such as "2d"; without it, as far as there are rows.',
     "ago": 'How much earlier the windows end, such as "1d".',
+    "models": "Names of models with commas between; the others are compared with the first one.",
     "slice": 'A slice as a JSON object, such as {"country":"DE"}; without it, all rows.',
 }
 _INPUTS = {
@@ -102,14 +110,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> Doc
         "/events": {"post": _events(live, names)},
         "/marks": {"post": _marks()},
         **{path: _reading(summary, *names) for path, (summary, *names) in _READS.items()},
-        "/health": _reading("Whether the store can be written; otherwise degraded."),
-        "/ready": _reading("Whether every worker has read the store; 503 before."),
-        "/metrics": {
-            "get": {
-                "summary": "What Prometheus scrapes.",
-                "responses": {"200": _content("text/plain", {}), **_refusals(401, 403, 503)},
-            }
-        },
+        **_SHARED,
         "/state": {
             "get": {
                 "summary": "The state, for sm.from_bytes and merge.",
@@ -121,9 +122,13 @@ def described(live: object, names: Names, view: PageView, server: Server) -> Doc
             }
         },
     }
+    return _description(view.title, paths, server)
+
+
+def _description(title: str, paths: Document, server: Server) -> Document:
     told: Document = {
         "openapi": "3.1.0",
-        "info": {"title": view.title, "version": VERSION},
+        "info": {"title": title, "version": VERSION},
         "paths": paths,
         "components": {"schemas": {"Error": _ERROR}},
     }
@@ -231,6 +236,16 @@ def _refusals(*statuses: int) -> dict[str, object]:
     return {str(status): {"description": "Refused.", "content": content} for status in statuses}
 
 
+_SHARED = {  # the description of what several models have together
+    "/health": _reading("Whether the store can be written; otherwise degraded."),
+    "/ready": _reading("Whether every worker has read the store; 503 before."),
+    "/metrics": {
+        "get": {
+            "summary": "What Prometheus scrapes.",
+            "responses": {"200": _content("text/plain", {}), **_refusals(401, 403, 503)},
+        }
+    },
+}
 _PAGE_TYPES = {
     "html": "text/html",
     "css": "text/css",
@@ -271,8 +286,8 @@ def _file(name: str) -> tuple[str, bytes, bytes]:
 with needs("starlette", "live"):
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
+    from starlette.responses import JSONResponse, RedirectResponse, Response
+    from starlette.routing import Mount, Route
 
 
 T = TypeVar("T")
@@ -348,7 +363,117 @@ def application(
         Route("/", partial(static, "index.html")),
     ]
     around = [Middleware(requests.around), guard]
-    return Starlette(routes=routes, middleware=around, lifespan=service.lifespan)
+    app = Starlette(routes=routes, middleware=around, lifespan=service.lifespan)
+    app.state.service = service
+    return app
+
+
+def application_of(models: Mapping[str, Starlette], server: Server) -> Starlette:
+    """Return an application of several models: that of each under ``/models/NAME/``.
+
+    Beside these, ``/metrics`` and ``/health`` show all models, and ``/`` leads to the first one.
+
+    Args:
+        models: The application of each model, as `application` returns it.
+        server: Limits of requests, and their token.
+    """
+    services: dict[str, Service] = {name: app.state.service for name, app in models.items()}
+    duels = Duels({name: service.queries for name, service in services.items()})
+    scrapes = ModelScrapes({name: service.scrape for name, service in services.items()})
+
+    async def first(_: Request) -> Response:
+        return RedirectResponse(f"models/{next(iter(models))}/")
+
+    async def metrics(request: Request) -> Response:
+        return await _scraped(partial(exposition, scrapes, request.headers.get("accept", "")))
+
+    async def health(request: Request) -> Response:
+        trusted = request.scope["streammetrics.trusted"]
+        told = {name: service.told(trusted=trusted) for name, service in services.items()}
+        is_well = all(each["status"] == "ok" for each in told.values())
+        return JSONResponse({"status": "ok" if is_well else "degraded", "models": told})
+
+    async def ready(_: Request) -> Response:
+        return JSONResponse({"status": "ready"})
+
+    async def openapi(_: Request) -> Response:
+        compare = _reading("Models compared on the same requests.", "models", "window")
+        title = ", ".join(models)
+        return JSONResponse(_description(title, {**_SHARED, "/api/compare": compare}, server))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(duels.close)
+            for app in models.values():
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+
+    shared = Starlette(
+        routes=[
+            Route("/", first),
+            Route("/metrics", metrics),
+            Route("/health", health),
+            Route("/ready", ready),
+            Route("/api/compare", duels.answer),
+            Route("/openapi.json", openapi),
+        ],
+        middleware=[Middleware(Guard, server=server, open_paths=_OPEN)],
+    )
+    every = [Mount(f"/models/{name}", app) for name, app in models.items()]
+    return Starlette(routes=[*every, Mount("/", shared)], lifespan=lifespan)
+
+
+class Duels:
+    """Comparisons of models, one after the other, in a thread of their own.
+
+    Args:
+        queries: The live state of each model.
+    """
+
+    def __init__(self, queries: Mapping[str, Queries]) -> None:
+        self._queries = queries
+        self._executor = ThreadPoolExecutor(1, "duels")
+        self._cache = Cache(self._executor)
+
+    def close(self) -> None:
+        """Wait for the comparison in progress."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    async def answer(self, request: Request) -> Response:
+        """Answer with the differences of models to the first one."""
+        asked = request.query_params
+        if wrong := misread(request, "/api/compare", ("models", "window")):
+            return RefusalError(422, wrong).answer
+        names = tuple(filter(None, asked.get("models", ",".join(self._queries)).split(",")))
+        for name in names:
+            if name not in self._queries:
+                return JSONResponse({"error": f"no model {name!r}{near(name, self._queries)}"}, 422)
+        key = (names, asked.get("window"))
+        try:
+            body = await self._cache.get(key, partial(self._compare, *key), partial(_gone, request))
+        except GoneError:
+            return Response(status_code=499)  # nobody reads it
+        except (StreamMetricsError, ValueError) as error:
+            return JSONResponse({"error": str(error)}, 422)
+        return _tagged(request, body, "application/json")
+
+    def _compare(self, names: Sequence[str], window: str | None, _: GoOn) -> Document:
+        models = {name: self._queries[name] for name in names}
+        since = 0
+        if window is not None and models:
+            since = max(models[names[0]].clock - duration(window, "window"), 0)
+        return answers.compared(models, since)
+
+
+async def _scraped(read: Callable[[], tuple[bytes, str]]) -> Response:
+    """Answer a scrape of Prometheus, which `read` makes in a thread."""
+    try:
+        body, content_type = await asyncio.to_thread(read)
+    except UnreadError:
+        why = "the state is read for the first time: scrape again in a second"
+        return JSONResponse({"error": why}, 503, {"retry-after": "1"})
+    return Response(body, headers={"content-type": content_type})
 
 
 _MOST_MARKS = 1000  # maximum number of marks; the newest are kept
@@ -447,8 +572,8 @@ class Service:
         owned: bool,
     ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
-        self._queries: Queries = live._queries
-        self._names, self._watching = names, Watching(self._queries, rules)
+        self.queries: Queries = live._queries
+        self._names, self._watching = names, Watching(self.queries, rules)
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
         self._historian = ThreadPoolExecutor(1, "history")  # never delays reads of windows
@@ -458,20 +583,18 @@ class Service:
         self._line = answers.WindowAnswers()  # series of the page
         self._lines: dict[tuple[object, ...], answers.WindowAnswers] = {}  # the last other ones
         self.intake = Intake(live, names, server, letters)
-        read = partial(
-            self._at_present, partial(families, self._queries, view.window, view.exported)
-        )
+        read = partial(families, self.queries, view.window, view.exported)
         judge = partial(self._at_present, self._watching.alerts)
-        self._marks = Marks(self._queries.ingest.journal)
-        self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
+        self._marks = Marks(self.queries.ingest.journal)
+        self._deliverer = Deliverer(delivery, view.title, judge, self.queries.ingest.journal)
         self._replicas = replicas
-        self._scrape = Scrape(
-            read,
+        self.scrape = Scrape(
+            partial(self._at_present, read),
             view.title,
             self._watching,
             self.intake,
             requests,
-            self._queries.ingest.journal,
+            self.queries.ingest.journal,
             self._deliverer,
             replicas,
             shared=server.workers > 1,
@@ -498,7 +621,7 @@ class Service:
         self._deliverer.close()
         if self._replicas is not None:
             self._replicas.close()
-        journal: Any = self._queries.ingest.journal
+        journal: Any = self.queries.ingest.journal
         try:
             (self._live.close if self._owned else self._live.flush)()
         except StreamMetricsError as error:
@@ -559,7 +682,7 @@ class Service:
         def call(go_on: GoOn) -> Document:
             one = None if only is None else answers.ChosenSlice.read(only)
             line = self._line if page else self._line_of(key, self._line if only is None else None)
-            return line.read(self._queries, view, span, go_on, whole=not page, ago=ago, only=one)
+            return line.read(self.queries, view, span, go_on, whole=not page, ago=ago, only=one)
 
         return await self._answer(request, key, call, self._cache if page else self._history)
 
@@ -577,7 +700,7 @@ class Service:
         """Answer with what the page can show."""
 
         def call(_: GoOn) -> Document:
-            return answers.view(self._queries, self._view)
+            return answers.view(self.queries, self._view)
 
         return await self._answer(request, ("view",), call, self._quick)
 
@@ -586,7 +709,7 @@ class Service:
 
         def call(_: GoOn) -> Document:
             found = self._watching.alerts() or self._watching.unjudged
-            return answers.alerts(self._queries, found, self._deliverer)
+            return answers.alerts(self.queries, found, self._deliverer)
 
         return await self._answer(request, ("alerts",), call, self._quick)
 
@@ -600,14 +723,7 @@ class Service:
 
     async def metrics(self, request: Request) -> Response:
         """Answer a scrape of Prometheus."""
-        accept, loop = request.headers.get("accept", ""), asyncio.get_running_loop()
-        read = partial(self._at_present, partial(exposition, self._scrape, accept))
-        try:
-            body, content_type = await loop.run_in_executor(self._scraper, read)
-        except UnreadError:
-            why = "the state is read for the first time: scrape again in a second"
-            return JSONResponse({"error": why}, 503, {"retry-after": "1"})
-        return Response(body, headers={"content-type": content_type})
+        return await _scraped(partial(exposition, self.scrape, request.headers.get("accept", "")))
 
     def _asked(self, request: Request) -> PageView:
         """Return the view of a request; parameters that it lacks are those of the page."""
@@ -620,8 +736,8 @@ class Service:
 
         def call(go_on: GoOn) -> Document:
             if view.window != self._view.window:
-                answers.check_cost(self._queries, view.window, go_on)
-            return _WINDOWS[name](self._queries, view)
+                answers.check_cost(self.queries, view.window, go_on)
+            return _WINDOWS[name](self.queries, view)
 
         return await self._answer(request, (name, view.window), call)
 
@@ -664,25 +780,34 @@ class Service:
 
     async def health(self, request: Request) -> Response:
         """Answer with the status of the service; with the token, in full."""
-        journal, intake = self._queries.ingest.journal, self.intake
+        return JSONResponse(self.told(trusted=request.scope["streammetrics.trusted"]))
+
+    def told(self, *, trusted: bool) -> Document:
+        """Return the status of the service, in full to those who are trusted."""
+        journal, intake = self.queries.ingest.journal, self.intake
         trouble = "" if journal is None else journal.trouble  # read once, because it may change
         replicas = None if self._replicas is None else self._replicas.health
         is_well = not trouble and not any(one["trouble"] for one in (replicas or {}).values())
         told: Document = {"status": "ok" if is_well else "degraded"}
-        if request.scope["streammetrics.trusted"]:
+        if trusted:
             newest = self._live._shared.current.panes.newest
             told |= {
                 "newest": shown_time(newest) if newest >= 0 else None,
                 "taken": intake.taken.total(),
                 "refused": intake.refused.total(),
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
-                "store": None if journal is None else _of_store(journal, trouble),
+                "store": None
+                if journal is None
+                else {
+                    **_of_store(journal, trouble),
+                    "expired_early": self.queries.expired_early,
+                },
                 "deliveries": self._deliverer.health,
                 "replicas": replicas,
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }
-        return JSONResponse(told)
+        return told
 
     async def ready(self, _: Request) -> Response:
         """Answer that all stored events have been read; before, this does not answer."""
@@ -707,6 +832,9 @@ def _of_store(journal: Journal, trouble: str) -> Document:
         "unwritten": n,
         "durable": journal.durable,
         "at_risk": lost if n else "",
+        "bytes": journal.size,
+        "max_bytes": journal.most or None,
+        "overfull": journal.is_overfull,
     }
 
 

@@ -76,6 +76,7 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # default_label = 0    # what a label that never came means; without: nothing
 # dedupe = "1h"        # an observation that is repeated with its id so long after counts once
 # max_pending = 10_000_000
+# max_store = "2GB"    # larger: the oldest panes expire early, the finest first
 # max_ahead = "10min"  # times further ahead of the clock are refused
 # durable = false      # true: every call waits for the disk
 # on_invalid = "reject_batch"  # or "dead_letter": the other events of a request are taken
@@ -139,6 +140,10 @@ workers = 1         # processes; several need a store
 # queue = 64        # requests with events that wait; more are answered 429
 # timeout = "30s"   # that a request may take to arrive
 # connections = 1000  # more: those that have waited longest for their client are closed
+
+# For several models in one service, put all tables but [server] into a table of each, such as
+# [model.fraud.metrics], [model.fraud.columns] and [model.fraud.live]. Commands then name one as
+# live.toml#fraud, events go to /models/fraud/events, and title is a key of [model.fraud].
 """
 
 
@@ -181,12 +186,13 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
 
 
 _KEYS = re.compile(  # keys of [live], as errors name them
-    r"^by\b|\b(?:default_label|target_range|proxy|types|labels|label_ttl|label_lateness|dedupe|max_ahead)\b"
+    r"^by\b|\b(?:default_label|target_range|proxy|types|labels|label_ttl|label_lateness|dedupe|max_ahead|max_store)\b"
 )
 _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
 _POLICIES = ("reject_batch", "dead_letter")
 _ADDRESS = re.compile(r"https?://[^\s<>|]+")
+_MODEL = re.compile(r"[A-Za-z0-9_-]+")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = ("alertname", "service", "severity")  # labels that every alert has
 _RENAME = "give the column another name"
@@ -220,15 +226,61 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     """Read a file and validate it completely; nothing is opened or created.
 
     Args:
-        path: The file.
+        path: The file; ``PATH#NAME`` is one of its models, if it has several.
         secrets: Whether to read the tokens and addresses that it names; only what serves or checks
             needs them.
 
     Raises:
         ConfigError: The file is invalid; the message says where, and what to write.
     """
+    named = os.fspath(path)
+    whole, _, name = named.rpartition("#") if not os.path.exists(named) else (named, "", "")
+    models = models_of(whole or named, secrets=secrets)
+    if name not in models:
+        told = near(name, models) if name else f": name one, as {named}#{next(iter(models))}"
+        has = f"no model {name!r}" if name else f"has several models, {', '.join(models)}"
+        raise ConfigError(f"{whole or named}: {has}{told}")
+    return models[name]
+
+
+def models_of(path: str | os.PathLike[str], *, secrets: bool = True) -> dict[str, Settings]:
+    """Read a file and return the settings of each model, by name; of a single one, it is empty.
+
+    Args:
+        path: The file.
+        secrets: See `settings`.
+
+    Raises:
+        ConfigError: See `settings`.
+    """
     file = toml.read(os.fspath(path), secrets=secrets)
-    title = file.take("title", str, PageView.title)
+    listens, tables = file.table("server"), file.named_tables("model")
+    server = server_of(listens)
+    for name, table in tables.items():
+        if not _MODEL.fullmatch(name):
+            table.fail("", f"no model can be called {name!r}: take letters, digits, _ and -")
+    models = {name: _model(table, name) for name, table in (tables or {"": file}).items()}
+    titles, stores = set[str](), set[str | None]()
+    for name, found in models.items():
+        title, store = found.view.title, found.options["store"]
+        if title in titles:
+            tables[name].fail("title", f"two models are called {title!r}: give each its own title")
+        if store is not None and store in stores:
+            tables[name].table("live").fail("store", "another model has it: give each its own")
+        titles.add(title)
+        stores.add(store)
+    if server.workers > 1 and None in stores:
+        listens.fail("workers", "several workers share a store: give [live] store a file")
+    file.end()
+    return {
+        name: replace(found, server=server, view=replace(found.view, models=tuple(tables)))
+        for name, found in models.items()
+    }
+
+
+def _model(file: Section, name: str) -> Settings:
+    """Return the settings of a model, without those of the server."""
+    title = file.take("title", str, name or PageView.title)
     columns = file.table("columns")
     own = {name: columns.take(name, str, name) for name in _OWN}
     inputs = columns.rest()
@@ -236,21 +288,21 @@ def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     names = Names(**own)
     _check_apart(columns, names, suite)
     live = file.table("live")
-    letters = _letters(live)
+    letters = _letters(live, name)
     options = _options(live, suite, names)
     watched = file.table("inputs")
     options["inputs"] = _inputs(watched, names)
     view = _view(file.table("page"), title, options, suite)
     exported = exported_of(file.table("prometheus"), view.target_range)
-    view = replace(view, exported=exported)
-    server = server_of(file.table("server"), shared=options["store"] is not None)
+    view = replace(view, exported=exported, model=name)
     empty = _empty(live, watched, suite, options)
     rules, notices = _rules(file.table("alerts"), empty)
     delivery = _delivery(file, notices)
     merging = replica_settings_of(file.table("merge"), options["store"])
-    file.end()
+    if name:
+        file.end()
     return Settings(
-        file.file, suite, names, options, view, server, rules, delivery, letters, merging
+        file.file, suite, names, options, view, Server(), rules, delivery, letters, merging
     )
 
 
@@ -431,6 +483,9 @@ def _options(table: Section, suite: MetricSet, names: Names) -> Options:
         table.fail("max_pending", "expected 1 or more")
     options["default_label"] = _label(table, suite)
     options["store"] = table.output("store")
+    options["max_store"] = table.size("max_store", 0) or None
+    if options["max_store"] and options["store"] is None:
+        table.fail("max_store", "there is no store: remove it, or name one")
     options["by"] = _by(table, names)
     options["durable"] = table.take("durable", bool, False)
     options["labels"] = table.take("labels", list)
@@ -443,10 +498,11 @@ def _options(table: Section, suite: MetricSet, names: Names) -> Options:
     return options
 
 
-def _letters(table: Section) -> str | None:
+def _letters(table: Section, name: str) -> str | None:
     """Return the file for refused events, ``None`` if requests with one are refused."""
+    own = f"refused-{name}.jsonl" if name else "refused.jsonl"
     policy: str = table.take("on_invalid", str, _POLICIES[0])
-    file = table.output("dead_letter", "refused.jsonl")
+    file = table.output("dead_letter", own)
     if policy not in _POLICIES:
         table.fail("on_invalid", f"no policy {policy!r}{near(policy, _POLICIES)}")
     return file if policy == "dead_letter" else None

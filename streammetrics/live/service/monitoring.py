@@ -290,6 +290,40 @@ class Scrape:
         return family
 
 
+class ModelScrapes:
+    """The Prometheus collector of several models, which a label tells apart.
+
+    Args:
+        scrapes: The collector of each model.
+    """
+
+    def __init__(self, scrapes: Mapping[str, Scrape]) -> None:
+        self._scrapes = scrapes
+
+    def describe(self) -> list[Metric]:
+        """Return nothing, so that registering does not read the state."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families of all models; those of the process once, without a label.
+
+        Raises:
+            UnreadError: The first reading of a model is not complete.
+        """
+        found: dict[str, Metric] = {}
+        for model, scrape in self._scrapes.items():
+            for family in scrape.collect():
+                if family.name.startswith(PREFIX):
+                    label = {"model": model}
+                    family.samples = [s._replace(labels=label | s.labels) for s in family.samples]
+                    found.setdefault(family.name, family)
+                    if found[family.name] is not family:
+                        found[family.name].samples += family.samples
+                else:
+                    found[family.name] = family
+        yield from found.values()
+
+
 class Requests:
     """Durations of requests, by path and status; wraps the whole application.
 

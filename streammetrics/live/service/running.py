@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning, needs
 from streammetrics.live.journal import open_store
-from streammetrics.live.service.app import application
-from streammetrics.live.service.config import settings
+from streammetrics.live.service.app import application, application_of
+from streammetrics.live.service.config import models_of
 from streammetrics.live.service.http import Connection
 from streammetrics.live.service.logs import is_json, log, server_logs
 from streammetrics.live.service.replicas import Replicas
@@ -35,7 +35,7 @@ with needs("uvicorn", "live"):
     from uvicorn.config import LOGGING_CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from multiprocessing.process import BaseProcess
 
     from starlette.applications import Starlette
@@ -209,14 +209,16 @@ def served() -> Opening:
     _begun.set()
     warnings.simplefilter("ignore", UndefinedMetricWarning)  # answers have null instead
     warnings.showwarning = _show_warning
-    found = settings(os.environ[_PATH])
+    models = models_of(os.environ[_PATH])
+    found = next(iter(models.values()))
     Connection.patience, Connection.most = found.server.timeout, found.server.connections
     parent = multiprocessing.parent_process()
     if parent is None:
-        return Opening(partial(_made, found), _errors.append, _errors.append)
+        return Opening(partial(_made, models), _errors.append, _errors.append)
     threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
     workers = Workers(found.server.workers, Path(os.environ[_SHARED], "ready"))
-    for process in [] if found.options["durable"] else workers.take_killed():
+    is_durable = all(each.options["durable"] for each in models.values())
+    for process in [] if is_durable else workers.take_killed():
         warnings.warn(
             f"worker {process} was killed, by somebody or because it did nothing for a minute, "
             "and is replaced: events that it took in its last second may be lost; durable = "
@@ -225,7 +227,7 @@ def served() -> Opening:
             stacklevel=1,
         )
     failed = partial(_tell_failed, parent, workers)
-    return Opening(partial(_made, found), _tell_lost, failed, workers)
+    return Opening(partial(_made, models), _tell_lost, failed, workers)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -253,8 +255,16 @@ def _tell_parent(trouble: str) -> None:
         file.write(trouble.encode().ljust(_TROUBLE, b"\0"))
 
 
-def _made(found: Settings) -> Starlette:
+def _made(models: Mapping[str, Settings]) -> Starlette:
     """Return the application, after reading everything that is stored."""
+    apps = {name: _made_of(found) for name, found in models.items()}
+    if "" in apps:
+        return apps[""]
+    return application_of(apps, next(iter(models.values())).server)
+
+
+def _made_of(found: Settings) -> Starlette:
+    """Return the application of a model."""
     began = time.monotonic()
     live = found.live()
     log("info", "the store is read", seconds=round(time.monotonic() - began, 3))
@@ -281,21 +291,24 @@ def _end_with(parent: BaseProcess) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def serve(found: Settings) -> None:
+def serve(models: Mapping[str, Settings], server: Server) -> None:
     """Serve until Ctrl-C or SIGTERM, then write all events.
+
+    Args:
+        models: The settings of each model.
+        server: How to listen.
 
     Raises:
         StreamMetricsError: Not all events could be written.
     """
-    server = found.server
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ended)
-    store = found.options["store"]
-    if server.workers > 1:  # report problems with the store here, not in every worker
-        empty = found.live(store=False)
+    # Problems with a store are reported here, not in every worker.
+    for found in models.values() if server.workers > 1 else ():
+        empty, store = found.live(store=False), found.options["store"]
         pipeline = empty._shared.current
         open_store(store, type(empty), pipeline, durable=False, timeout=1.0).close()
-    os.environ[_PATH] = os.path.abspath(found.path)
+    os.environ[_PATH] = os.path.abspath(next(iter(models.values())).path)
     with _listening(server.socket) if server.socket else nullcontext() as own:
         fd = None if own is None else own.fileno()
         threading.Thread(target=_tell, args=(server,), daemon=True).start()

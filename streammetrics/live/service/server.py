@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -39,6 +38,8 @@ class PageView:
         groups: The names of the groups of metrics, each with its metrics.
         references: Sets to compare with, by name.
         exported: What `/metrics` has beside the values.
+        model: The name of the model, if the service has several.
+        models: The names of all of them.
     """
 
     title: str = "Live metrics"
@@ -48,10 +49,10 @@ class PageView:
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     references: tuple[tuple[str, MetricSet], ...] = ()
     exported: Exported = NOTHING
+    model: str = ""
+    models: tuple[str, ...] = ()
 
 
-_SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
-_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 MOST_SLICES = 10_000  # of each kind at /metrics
 _CLOCKS = ("wall", "events")
 
@@ -119,19 +120,12 @@ class Server:
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}/"
 
 
-def server_of(table: Section, *, shared: bool) -> Server:
-    """Return the settings in a table.
-
-    Args:
-        table: The table.
-        shared: Whether there is a store.
-    """
+def server_of(table: Section) -> Server:
+    """Return the settings in a table."""
     none = Server()
     host: str = table.take("host", str, none.host)
     port = _number(table, "port", none.port, 0, 65_535)
     workers = _number(table, "workers", none.workers, 1, 1024)
-    if workers > 1 and not shared:
-        table.fail("workers", "several workers share a store: give [live] store a file")
     token, read, write = map(table.secret, ("token", "read_token", "write_token"))
     if bool(read) != bool(write) and not token:
         one = "read" if write else "write"
@@ -152,7 +146,7 @@ def server_of(table: Section, *, shared: bool) -> Server:
         read_token=read,
         write_token=write,
         clock=clock,
-        body=_size(table, "body", none.body),
+        body=table.size("body", none.body),
         queue=_number(table, "queue", none.queue, 1, 1_000_000),
         timeout=table.seconds("timeout", "30s"),
         connections=_number(table, "connections", none.connections, 1, 1_000_000),
@@ -200,13 +194,3 @@ def exported_of(table: Section, target_range: tuple[float, float] | None) -> Exp
     inputs: bool = table.take("inputs", bool, False)
     table.end()
     return Exported(slices, confidence, possible, target_range, inputs)
-
-
-def _size(table: Section, key: str, default: int) -> int:
-    text = table.take(key, str)
-    found = None if text is None else _SIZE.fullmatch(text)
-    if text is None:
-        return default
-    if found is None or not int(found[1]):
-        table.fail(key, f'{text!r} is not a size: write "500kB" or "16MB"')
-    return int(found[1]) * _BYTES[found[2]]

@@ -20,6 +20,7 @@ let line = null; // the last series
 let marks = []; // of the charts
 let alerts = [];
 let tables = []; // slices
+const rivals = new Map(); // differences to other models, by name
 let zoom = null; // milliseconds of the first and the last time shown, of all charts
 let heard = null; // when the service answered last
 
@@ -82,6 +83,11 @@ function csv(rows) {
 function showView(found) {
   able = found;
   at("controls").hidden = false;
+  const choice = at("models").querySelector("select");
+  at("models").hidden = found.models.length < 2;
+  fill(choice, found.models.map((name) => new Option(name)));
+  choice.value = found.model;
+  choice.onchange = () => location.assign(`../${choice.value}/${location.search}`);
   const options = {
     window: [["", `as configured, ${found.window}`], ...found.windows.map(({ window }) => [window, window])],
     span: [["", "as configured"], ...Object.keys(found.spans).map((span) => [span, span])],
@@ -560,8 +566,18 @@ function questions() {
     [seriesPath(), (found) => { line = found; showLine(); showCards(); }, "api/series" !== seriesPath()],
     [windowed("api/inputs"), ({ inputs }) => showInputs(inputs)],
     [windowed("api/slices"), (found) => { tables = found.slices; showSlices(); }],
+    ...able.models.filter((name) => name !== able.model).map((name) => [`../../api/compare?models=${name},${able.model}`,
+      (found) => { rivals.set(name, found); showRivals(); }, true]),
     ...beside.map((path) => [path, (found) => { besides.set(path, found); showLine(); showCards(); }, true]),
   ];
+}
+
+function showRivals() {
+  const lines = [...rivals].flatMap(([name, found]) => found.differences.map((line) => [line.metric, name,
+    shown(line.value), shown(line.other), shown(line.difference), between(line.low, line.high), shown(line.p_adjusted), line.verdict, String(found.n_rows)]));
+  at("rivals").hidden = !lines.length;
+  fillTable(at("rivals").querySelector("table"),
+    ["Metric", "Compared with", "Here", "There", "Difference", "95 % confidence", "p", "Verdict", "Rows"], lines, 2);
 }
 
 const problems = new Map(); // by path: what is chosen and cannot be had
