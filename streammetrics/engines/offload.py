@@ -135,10 +135,12 @@ class Offload(Locked, Generic[M]):
                 batch = _Snapshot(args, columns, self._roles, room)
             with self._lock:
                 if self._closed:
-                    raise StreamMetricsError("this Offload was closed: make another one")
+                    raise StreamMetricsError(  # noqa: TRY301 - its room is given back below
+                        "this Offload was closed: make another one"
+                    )
                 jobs = self._start() if self._jobs is None else self._jobs
                 self.enqueued += 1
-                if type(batch) is _Snapshot:
+                if isinstance(batch, _Snapshot):
                     self._kept += batch.kept
                 many = self.enqueued - self.processed > self._queue // 2
                 jobs.put(partial(self._process, batch), now=many)
@@ -187,17 +189,18 @@ class Offload(Locked, Generic[M]):
         number = self.processed
         try:
             with located(f"batch {number}", 0, "batch"):
-                if type(batch) is _Snapshot:
+                if isinstance(batch, _Snapshot):
                     self._update(batch, number)
                 else:
                     args, columns = _restored(*batch)
-                    self.suite.update(*args, **columns)
+                    suite: Any = self.suite
+                    suite.update(*args, **columns)
         except BaseException as error:  # of whatever kind: the next call raises it
             if not isinstance(error, InvalidBatchError):
                 error.add_note(f"in batch {number} of an Offload")
             self._errors.append(error)
         finally:
-            if type(batch) is _Snapshot:
+            if isinstance(batch, _Snapshot):
                 self._freed += batch.kept
             self.processed += 1
             self._room.put(None)
@@ -263,16 +266,16 @@ class Offload(Locked, Generic[M]):
         self._open()
 
 
-_EXCHANGE: tuple[object, ...] | None = None  # what the kernel takes to copy tensors of PyTorch
+_EXCHANGE: tuple[Foreign, ...] | None = None  # what the kernel takes to copy tensors of PyTorch
 
 
-def _find_exchange() -> tuple[object, ...] | None:
+def _find_exchange() -> tuple[Foreign, ...] | None:
     """Find PyTorch's table of functions, once PyTorch is imported; older versions have none."""
     global _EXCHANGE  # noqa: PLW0603 - found once for all
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     table = getattr(tensor, "__dlpack_c_exchange_api__", None)
-    if table is not None:  # the memory of some tensors has other values than these
-        _EXCHANGE = tensor, table, tensor.is_neg, tensor._is_zerotensor
+    if tensor is not None and table is not None:
+        _EXCHANGE = tensor, table, tensor.is_neg
     return _EXCHANGE
 
 
@@ -286,7 +289,9 @@ def _copied(args: tuple[object, ...], columns: dict[str, object]) -> _Copies | N
     A `_Snapshot` of small tensors on the CPU takes two to three times as long.
     """
     exchange = _EXCHANGE or _find_exchange()
-    copies = exchange and kernels.copy_tensors((*args, *columns.values()), *exchange)
+    if exchange is None:
+        return None
+    copies = kernels.copy_tensors((*args, *columns.values()), *exchange)
     return None if copies is None else (tuple(columns), copies)
 
 

@@ -798,7 +798,7 @@ KERNEL(elementary) {
 
 KERNEL(copy_tensors) {
   (void)buffers;
-  if (count < 3 || !PyTuple_Check(args[0])) return refuse("expected a tuple, a type and a capsule");
+  if (count != 4 || !PyTuple_Check(args[0])) return refuse("expected a tuple, a type, a capsule and a method");
   Py_ssize_t n = PyTuple_Size(args[0]);
   for (Py_ssize_t i = 0; i < n; i++)
     if ((PyObject *)Py_TYPE(PyTuple_GetItem(args[0], i)) != args[1]) Py_RETURN_NONE;
@@ -806,7 +806,7 @@ KERNEL(copy_tensors) {
   if (!exchange) return NULL;
   PyObject *copies = exchange->major == 1 && exchange->view ? PyTuple_New(n) : NULL;
   for (Py_ssize_t i = 0; copies && i < n; i++) {
-    PyObject *copy = copied_tensor(PyTuple_GetItem(args[0], i), exchange, args + 3, count - 3);
+    PyObject *copy = copied_tensor(PyTuple_GetItem(args[0], i), exchange, args[3]);
     if (!copy || PyTuple_SetItem(copies, i, copy)) Py_CLEAR(copies);
   }
   if (copies) return copies;

@@ -878,14 +878,18 @@ _Pair = tuple["Floats", "Floats"]
 
 
 def copy_tensors(
-    values: tuple[object, ...], kind: type, exchange: object, /, *predicates: Callable[..., bool]
+    _values: tuple[object, ...],
+    _kind: type,
+    _exchange: object,
+    _is_negated: Callable[..., bool],
+    /,
 ) -> tuple[tuple[bytearray, int, int, tuple[int, ...]], ...] | None:
     """Return copies of tensors as ``(bytes, code, bits, shape)``, with the type codes of DLPack.
 
     Or ``None``, as here: callers then copy the tensors by the methods of their library, which takes
-    longer. Kernels copy small, contiguous tensors of numbers on the CPU whose type is `kind`
-    itself and for which all predicates are false. `exchange` is the capsule of the table of
-    functions that DLPack defines for C.
+    longer. Kernels copy small, contiguous tensors of numbers on the CPU whose type is `_kind`
+    itself. `_exchange` is the capsule of the table of functions that DLPack defines for C;
+    `_is_negated` says of a tensor of floats whether its memory has the negative values.
     """
     return None
 

@@ -22,22 +22,16 @@ typedef struct {
   void *stream;
 } Exchange;
 
-enum { TENSOR_CPU = 1 };
+enum { TENSOR_CPU = 1, TENSOR_FLOAT = 2 };
 #define TENSOR_CODES 0x57 /* integers, unsigned ones, floats (0 to 2), bfloat16 (4), Booleans (6) */
 #define MOST_BYTES (1 << 20) /* larger tensors are copied without the GIL, by their library */
 
-/* Whether a predicate is False for an object; 0 also for an error. */
-static int is_not(PyObject *predicate, PyObject *object) {
-  PyObject *answer = PyObject_CallFunctionObjArgs(predicate, object, NULL);
-  Py_XDECREF(answer);
-  return answer == Py_False;
-}
-
 /* Return (bytearray, code, bits, shape) of a tensor; NULL without an error if it is not plain. */
-static PyObject *copied_tensor(PyObject *object, const Exchange *exchange, PyObject *const *predicates, Py_ssize_t n) {
+static PyObject *copied_tensor(PyObject *object, const Exchange *exchange, PyObject *is_negated) {
   Tensor tensor;
   if (exchange->view(object, &tensor)) return NULL;
-  if (tensor.device != TENSOR_CPU || tensor.lanes != 1 || tensor.bits % 8 || tensor.code > 6 ||
+  /* Zeros may have no memory. */
+  if (!tensor.data || tensor.device != TENSOR_CPU || tensor.lanes != 1 || tensor.bits % 8 || tensor.code > 6 ||
       !(TENSOR_CODES >> tensor.code & 1))
     return NULL;
   int64_t size = tensor.bits / 8;
@@ -47,8 +41,11 @@ static PyObject *copied_tensor(PyObject *object, const Exchange *exchange, PyObj
     if (length > 1 && tensor.strides && tensor.strides[axis] * (tensor.bits / 8) != size) return NULL;
     size *= length;
   }
-  for (Py_ssize_t i = 0; i < n; i++)
-    if (!is_not(predicates[i], object)) return NULL;
+  if (tensor.code == TENSOR_FLOAT) { /* the memory may have the negative values */
+    PyObject *negated = PyObject_CallFunctionObjArgs(is_negated, object, NULL);
+    Py_XDECREF(negated);
+    if (negated != Py_False) return NULL;
+  }
   PyObject *shape = PyTuple_New(tensor.ndim);
   PyObject *bytes = PyByteArray_FromStringAndSize((const char *)tensor.data + tensor.offset, (Py_ssize_t)size);
   for (int32_t axis = 0; shape && axis < tensor.ndim; axis++) {
