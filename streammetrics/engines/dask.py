@@ -120,7 +120,7 @@ def tap(frame: dd.DataFrame, suite: MetricSet) -> tuple[dd.DataFrame, dd.Scalar]
 def _tapped(
     part: Foreign, names: list[str], suite: MetricSet, number: int
 ) -> tuple[Foreign, Ledger]:
-    (state,) = _state([part[names]], [number], suite=suite)
+    (state,) = _state([{name: part[name] for name in names}], [number], suite=suite)
     return part, Ledger(suite).add(number, state)
 
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import InvalidBatchError, an, needs
 from streammetrics.core.loading import from_bytes
-from streammetrics.engines.shards import blank, located
+from streammetrics.engines.shards import blank, located, packed, unpacked
 from streammetrics.ledger import Ledger
 
 with needs("ray[data]"):
     import pyarrow as pa
     import ray
+    from ray.cloudpickle import dumps
     from ray.data import Dataset
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def tap(dataset: Dataset, suite: MetricSet) -> tuple[Dataset, Callable[[], Ledge
     def ledger() -> Ledger:
         made = Ledger(empty)
         for task, (attempt, state) in ray.get(actor.states.remote()).items():
-            made.add(task, cast("MetricSet", from_bytes(state)), attempt=attempt)
+            made.add(task, unpacked(empty, state), attempt=attempt)
         return made
 
     return dataset.map_batches(feed, batch_format=None, batch_size=None), ledger
@@ -153,7 +154,7 @@ class _Tap:
         if rows:
             with located(f"a block of {rows:,} rows", 0, "block"):
                 self._state.update({name: block[name] for name in self._names})
-        sent = self._actor.keep.remote(self._began, task, self._attempt, self._state.to_bytes())
+        sent = self._actor.keep.remote(self._began, task, self._attempt, packed(self._state, dumps))
         ray.get(sent)
         return block
 

@@ -6,17 +6,18 @@ Executors merge the states too, so the driver gets one, however many partitions 
 from __future__ import annotations
 
 from collections.abc import Iterator  # noqa: TC003 - Spark reads the types of what it calls
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from streammetrics.core.errors import needs
 from streammetrics.core.loading import from_bytes
 from streammetrics.engines.committed import Committed
-from streammetrics.engines.shards import blank, fed, located
+from streammetrics.engines.shards import blank, fed, located, packed, unpacked
 from streammetrics.ledger import Ledger
 
 with needs("pyspark[sql]"):
     import pyarrow as pa
     from pyspark import AccumulatorParam, TaskContext
+    from pyspark.cloudpickle import dumps
     from pyspark.sql.functions import arrow_udf, col, spark_partition_id
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def tap(frame: DataFrame, suite: MetricSet) -> tuple[DataFrame, Ledger]:
     names = empty._reads(frame.columns)
     ledger = Ledger(empty)
     context = frame.sparkSession.sparkContext
-    found = context.accumulator(ledger, _Merged())
+    found = context.accumulator(ledger, _Merged(empty))
 
     def passes(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]  # at run time it has none
         state, row, place = empty.copy(), 0, -1
@@ -142,7 +143,7 @@ def tap(frame: DataFrame, suite: MetricSet) -> tuple[DataFrame, Ledger]:
         task = TaskContext.get()
         assert task is not None  # only the driver has none
         if row:
-            found.add(Ledger().add(place, state, attempt=task.taskAttemptId()))
+            found.add([(place, task.taskAttemptId(), packed(state, dumps))])
 
     # A filter that no optimisation moves, removes or reads columns for. The number is that of the
     # partition of this frame, also where a task computes several, as after `coalesce`.
@@ -152,16 +153,26 @@ def tap(frame: DataFrame, suite: MetricSet) -> tuple[DataFrame, Ledger]:
     return numbered.filter(keeps(*columns)).drop(_PARTITION), ledger
 
 
-class _Merged(AccumulatorParam["Ledger"]):  # type: ignore[misc]  # Spark need not be there
-    """Ledgers of tasks, merged on the driver."""
+_Found = list[tuple[int, int, bytes]]  # partitions, attempts and statistics
 
-    def zero(self, _: Ledger) -> Ledger:
+
+class _Merged(AccumulatorParam[Any]):  # type: ignore[misc]  # Spark need not be there
+    """What tasks found, in a list; on the driver, in a ledger."""
+
+    def __init__(self, empty: MetricSet) -> None:
+        self._empty = empty
+
+    def zero(self, _: object) -> _Found:
         """Return what a task starts with."""
-        return Ledger()
+        return []
 
-    def addInPlace(self, value1: Ledger, value2: Ledger) -> Ledger:  # noqa: N802 - Spark's name
-        """Take the partitions of another ledger."""
-        return value1.merge(value2)
+    def addInPlace(self, value1: Ledger | _Found, value2: _Found) -> Ledger | _Found:  # noqa: N802 - Spark's name
+        """Take what another task found."""
+        if not isinstance(value1, Ledger):
+            return value1 + value2
+        for place, attempt, state in value2:
+            value1.add(place, unpacked(self._empty, state), attempt=attempt)
+        return value1
 
 
 def into(

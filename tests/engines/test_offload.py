@@ -129,6 +129,70 @@ def test_what_was_passed_may_be_overwritten(kind):
         assert metrics.compute()["sum"] == 10.0
 
 
+class Seen(sm.Mean):
+    """A metric that keeps what its updates get."""
+
+    batches = ()
+
+    def update(self, *args, **columns):
+        self.batches = (*self.batches, (args, columns))
+        return self
+
+
+def tensors(torch):
+    """Return tensors of all types, and some whose memory does not have their values."""
+    names = ("bool", "bfloat16", "complex64", "float8_e4m3fn", "uint16", "uint32", "uint64")
+    names += ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+    some = [torch.tensor([[0, 1, 0], [1, 1, 0]]).to(getattr(torch, name)) for name in names]
+    some += [torch.arange(6.0)[1:4], torch.arange(6.0)[::2], torch.ones(2, 3).T, torch.ones(2, 0)]
+    some += [torch.tensor(3), torch.ones(1).expand(4), torch.ones(1 << 19)]
+    pairs = torch.complex(torch.zeros(3), torch.arange(1.0, 4.0)).conj()
+    some += [pairs, pairs.imag, pairs[:1].imag, pairs.imag.as_strided((3,), (1,))]
+    some += [
+        torch._efficientzerotensor(3),
+        torch.nn.Parameter(torch.ones(2)),
+        torch.ones(2).double(),
+    ]
+    return some
+
+
+@pytest.mark.parametrize("way", ["kernel", "clones"])
+def test_tensors_of_all_kinds_arrive_as_they_were(way, monkeypatch):
+    torch = pytest.importorskip("torch")
+    if way == "clones":
+        monkeypatch.setattr(engine, "_copied", lambda *_: None)
+    given, metrics = tensors(torch), Offload(Seen())
+    expected = [value.detach().clone().resolve_conj().resolve_neg() for value in given]
+    for value in given:
+        metrics.update(value, column=value)
+    metrics.close()
+    assert len(metrics.suite.batches) == len(given)
+    for (args, columns), value in zip(metrics.suite.batches, expected, strict=True):
+        for found in (*args, columns["column"]):
+            assert type(found) is torch.Tensor or isinstance(found, torch.nn.Parameter)
+            assert (found.dtype, found.shape) == (value.dtype, value.shape)
+            wide = torch.complex128 if value.is_complex() else torch.float64
+            assert torch.equal(found.to(wide), value.to(wide))
+
+
+def test_the_kernel_copies_small_tensors_and_leaves_the_others():
+    torch = pytest.importorskip("torch")
+    exchange = engine._find_exchange()
+    if exchange is None or not sm.kernels().startswith("kernels"):
+        pytest.skip("there is no kernel, or no table of PyTorch")
+
+    def copied(*values):
+        return engine._copied(values, {}) is not None
+
+    taken = [copied(value) for value in tensors(torch)]
+    # All types but complex and float8, a slice, a scalar and a float64.
+    whole = [True, True, False, False, *[True] * 11]
+    assert taken == [*whole, True, *[False] * 3, True, *[False] * 8, True]
+    assert copied(torch.ones(2), torch.arange(5, dtype=torch.int64))
+    assert not copied(torch.ones(2), [1.0])
+    assert not copied(torch.ones(2), None)
+
+
 def test_positional_columns_and_columns_of_any_name():
     with Offload(sm.Mean()) as mean:
         mean.update([1.0, 3.0], sample_weight=[1.0, 3.0])

@@ -11,6 +11,7 @@
 #endif
 
 #include "kernels.h"
+#include "tensors.h"
 
 #ifdef HAVE_AVX2
 #include <cpuid.h>
@@ -795,6 +796,25 @@ KERNEL(elementary) {
   Py_RETURN_NONE;
 }
 
+KERNEL(copy_tensors) {
+  (void)buffers;
+  if (count != 4 || !PyTuple_Check(args[0])) return refuse("expected a tuple, a type, a capsule and a method");
+  Py_ssize_t n = PyTuple_Size(args[0]);
+  for (Py_ssize_t i = 0; i < n; i++)
+    if ((PyObject *)Py_TYPE(PyTuple_GetItem(args[0], i)) != args[1]) Py_RETURN_NONE;
+  const Exchange *exchange = PyCapsule_GetPointer(args[2], "dlpack_exchange_api");
+  if (!exchange) return NULL;
+  PyObject *copies = exchange->major == 1 && exchange->view ? PyTuple_New(n) : NULL;
+  for (Py_ssize_t i = 0; copies && i < n; i++) {
+    PyObject *copy = copied_tensor(PyTuple_GetItem(args[0], i), exchange, args[3]);
+    if (!copy || PyTuple_SetItem(copies, i, copy)) Py_CLEAR(copies);
+  }
+  if (copies) return copies;
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return NULL; /* an interrupt */
+  PyErr_Clear();
+  Py_RETURN_NONE;
+}
+
 /* ---- the module ---- */
 
 PyDoc_STRVAR(variants_doc, "variants() -> tuple of the variants that this processor can run, the best last.");
@@ -830,6 +850,7 @@ static PyObject *use_(PyObject *self, PyObject *name) {
 
 static PyMethodDef methods[] = {
     EACH_KERNEL(METHOD) METHOD(int64_t, count_above, ())
+    METHOD(void, copy_tensors, ())
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

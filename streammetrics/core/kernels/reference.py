@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -875,6 +875,23 @@ _EXP_SERIES = (
     2.0914689542549555e-09,
 )
 _Pair = tuple["Floats", "Floats"]
+
+
+def copy_tensors(
+    _values: tuple[object, ...],
+    _kind: type,
+    _exchange: object,
+    _is_negated: Callable[..., bool],
+    /,
+) -> tuple[tuple[bytearray, int, int, tuple[int, ...]], ...] | None:
+    """Return copies of tensors as ``(bytes, code, bits, shape)``, with the type codes of DLPack.
+
+    Or ``None``, as here: callers then copy the tensors by the methods of their library, which takes
+    longer. Kernels copy small, contiguous tensors of numbers on the CPU whose type is `_kind`
+    itself. `_exchange` is the capsule of the table of functions that DLPack defines for C;
+    `_is_negated` says of a tensor of floats whether its memory has the negative values.
+    """
+    return None
 
 
 def _head(x: Numeric) -> Floats:
