@@ -743,6 +743,8 @@ class Declared:
         declared = self._type(name)
         if found != declared and {found, declared} != _BOTH:
             advice = f"types={{{name!r}: {found!r}}} would declare this"
+            if (found, declared) == ("text", "dates"):
+                advice = f"as text, a date is written 2000-01-31T00:00:00, and {advice}"
             if self.labels is not None and name in self._class_columns and isinstance(found, str):
                 advice = f"declared are labels={[*self.labels]!r}"
             raise InvalidBatchError(

@@ -83,7 +83,7 @@ MISTAKES = [
         "[page]",
         "[pages]",
         "pages",
-        "did you mean 'page'? There are: alerts, columns, deliver, live",
+        "did you mean 'page'? There are: alerts, columns, deliver, inputs",
     ),
     ("port = 8000", "port = 80000", "server.port", "80000 is not between 0 and 65,535"),
     ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),

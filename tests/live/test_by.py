@@ -174,6 +174,15 @@ def test_what_is_no_slice_is_refused():
         state.merge(sliced(by="country"))
 
 
+def test_a_date_without_a_time_is_text_and_the_error_says_how_to_write_it():
+    state = sm.Live(sm.MetricSet({"a": sm.Accuracy()}), by="day", types={"day": "dates"})
+    with pytest.raises(sm.InvalidBatchError, match="a date is written 2000-01-31T00:00:00, and ty"):
+        state.observe(time=START, y_true=1, y_pred=1, day="2026-01-02")
+    state.observe(time=START, y_true=1, y_pred=1, day="2026-01-02T00:00:00")
+    state.observe(time=START, y_true=1, y_pred=1, day=datetime.date(2026, 1, 2))
+    assert state.window("5min", by="day").n_slices == 1
+
+
 def test_keys_in_columns_of_arrow_go_with_labels_that_follow():
     state = sliced(by=[["country"]])
     country = pa.array(["DE", None]).dictionary_encode()
