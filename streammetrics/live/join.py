@@ -653,31 +653,47 @@ class Waiting:
         self._inputs = PaneTree(join.config.declared.inputs.plan, most)
         self._trees = {"metrics": self._rows, "coverage": self._counted, "inputs": self._inputs}
         self._clock = 0
+        self._expired: set[int] = set()  # panes of which only the coverage has changed
 
     def update(self, join: Join, first: int, last: int, clock: int) -> None:
         """Update the panes `first` to `last` from the join at a given time."""
         join.match()
         self._turn(join, clock)
-        due = np.array(sorted(n for n in join.changed if first <= n <= last), np.int64)
-        if not due.size:
-            return
+        self._expired -= join.changed
+        for changed in (join.changed, self._expired):
+            due = np.array(sorted(n for n in changed if first <= n <= last), np.int64)
+            if due.size:
+                self._update(join, due, clock, whole=changed is join.changed)
+                changed.difference_update(due.tolist())
+
+    def _update(self, join: Join, due: Ints, clock: int, *, whole: bool) -> None:
+        """Update some panes, or only their coverage."""
         numbers = join.table.times.values // self._unit
         rows = np.flatnonzero((numbers >= due[0]) & (numbers <= due[-1]))
         rows = rows[np.isin(numbers[rows], due)]
         found = resolve(self._suite, join, rows, clock)
-        self._put(self._rows, due, found.times, found.batch)
         self._put(self._counted, due, found.all_times, found.counted)
+        if not whole:
+            return
+        self._put(self._rows, due, found.times, found.batch)
         if (inputs := inputs_of_rows(join, rows)) is not None:
             self._put(self._inputs, due, join.table.times.values[rows], inputs)
-        join.changed.difference_update(due.tolist())
 
     def _turn(self, join: Join, clock: int) -> None:
-        """Set the time, and mark panes in which labels have expired since as changed."""
-        low, high = sorted((self._clock, clock))
+        """Set the time, and mark the panes of rows whose label has expired since.
+
+        Other panes keep their state objects, so that readers know that they are unchanged.
+        """
         ttl = join.config.label_ttl
-        first, last = (low - ttl) // self._unit, (high - ttl) // self._unit
-        join.changed.update(self._counted.states.irange(first, last))
+        first, last = sorted((self._clock - ttl, clock - ttl))
         self._clock = clock
+        panes = self._counted.states.irange(first // self._unit, last // self._unit)
+        if first == last or next(panes, None) is None:
+            return
+        times = join.table.times.values
+        over = (times >= first) & (times < last) & (join.table.flags.values & LABELLED == 0)
+        changed = self._expired if join.config.default_label is None else join.changed
+        changed.update(np.unique(times[over] // self._unit).tolist())
 
     def _put(self, row: PaneTree, due: Ints, times: Ints, batch: Batch | None) -> None:
         states: dict[int, State] = {}

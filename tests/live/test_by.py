@@ -13,6 +13,8 @@ from live.events import START, SUITE, TIERS, rows
 from thinning import drawn
 
 import streammetrics as sm
+from streammetrics.live.pipeline import merged
+from streammetrics.live.queries import Wholes
 
 BY = [["country"], ["country", "new"], [sm.Bins("age", [18, 50])]]
 COUNTRIES = ["DE", "FR", None, "ES"]
@@ -140,6 +142,24 @@ def test_the_newest_rows_and_a_series_by_key():
     table = state.window("5min", by="country").compute()
     assert series["auc"][last].tolist() == table["auc"].tolist()
     assert (series["auc_low"] <= series["auc_high"]).all()
+
+
+def test_windows_of_a_series_are_those_of_all_rows_across_slices():
+    state, data = sliced(label_ttl="5min", label_lateness="5min"), with_keys(300)
+    data = {name: np.asarray(column)[np.argsort(data["time"])] for name, column in data.items()}
+    data["id"] = np.arange(300)
+    for first in range(0, 300, 10):
+        few = {name: column[first : first + 10] for name, column in data.items()}
+        labels = {name: few[name][::2] for name in ("id", "time", "y_true")}
+        del few["y_true"]
+        state.predict(**few).label(**labels)
+    queries = state._queries
+    wholes, windows = Wholes(queries.suite), [*queries.windows(queries.spans("5min", "1min"))]
+    assert len(windows) > 2
+    for window in windows:
+        found = queries.shown(merged(queries.suite, window.parts)).to_bytes()
+        assert wholes.shown(window.parts).to_bytes() == found
+    assert state.window("5min").to_bytes() == found
 
 
 def test_what_is_no_slice_is_refused():

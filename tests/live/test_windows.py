@@ -6,18 +6,19 @@ import gc
 import threading
 import warnings
 from datetime import datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from live.events import START, SUITE, fresh, live, rows
+from live.events import START, SUITE, fresh, joined, live, rows
 from thinning import some
 
 import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.feeding.states import State
-from streammetrics.live.panes import Panes, PaneTree
+from streammetrics.live.panes import Panes, PaneTree, same
 
 
 def chosen(data, first, last):
@@ -104,6 +105,29 @@ def test_an_idle_stream_keeps_no_windows_of_times_that_are_over():
     gc.collect()  # what earlier tests left, which would go between the counts
     few = held(looks=2)
     assert held(looks=40) == few
+
+
+@pytest.mark.parametrize("default", [None, 0])
+def test_panes_change_at_a_later_time_only_where_a_label_has_expired(default):
+    state = joined(default_label=default)
+    for second in (0, 30, 90):
+        state.predict(id=second, time=START + second, y_score=0.75)
+    state.label(id=0, time=START + 100, y_true=1)
+    (span,) = state._queries.spans("5min", "5min")[-1:]
+
+    def at(second):
+        pipeline, time = state._queries.pipeline, int((START + second) * 10**9)
+        return [pipeline.each(span, time, of) for of in ("metrics", "coverage")]
+
+    def changed(one, other):
+        pairs = [zip(*panes, strict=True) for panes in zip(one, other, strict=True)]
+        return [sum(not same(*pair) for pair in panes) for panes in pairs]
+
+    found = [at(second) for second in (100, 300.5, 330, 330.5, 331, 390, 390.5, 330)]
+    panes = [0, 0, 1, 0, 0, 1, 2]  # that change from each time to the next
+    of_metrics = panes if default is not None else [0] * 7
+    expected = [[*pair] for pair in zip(of_metrics, panes, strict=True)]
+    assert [changed(*pair) for pair in pairwise(found)] == expected
 
 
 def test_nothing_observed_is_an_empty_window():

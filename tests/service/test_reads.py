@@ -250,7 +250,7 @@ def test_a_line_is_measured_once(monkeypatch):
     monkeypatch.setattr(
         answers.WindowRow,
         "of",
-        lambda queries, found, only: measured.append(found.end) or of(queries, found, only),
+        lambda found, window: measured.append(found.end) or of(found, window),
     )
     line, view = answers.WindowAnswers(), PageView(window="1h", every="1h")
 
@@ -266,6 +266,64 @@ def test_a_line_is_measured_once(monkeypatch):
     state.observe(time=end - 90, y_true=0.5, y_pred=0.5)
     assert read()["n_rows"][-1] == first["n_rows"][-1] + 1
     assert measured == [end * 10**9]
+
+
+def expired(default=None):
+    """A sliced stream of 2.5 hours, of which only the last 70 minutes still wait for labels."""
+    rng, n = np.random.default_rng(1), 600
+    metrics = {"accuracy": sm.Accuracy(threshold=0.5), "auc": sm.ROCAUC()}
+    state = sm.Live(
+        sm.MetricSet(metrics),
+        tiers=[("1min", "3h"), ("1h", "15d")],
+        by=[["country"]],
+        label_ttl="1h",
+        label_lateness="10min",
+        default_label=default,
+        max_ahead=None,
+    )
+    times, labels = START + 15.0 * np.arange(n), rng.integers(0, 2, n)
+    scores, countries = rng.random(n).round(2), rng.choice(list("abcdef"), n)
+    for first in range(0, n, 20):
+        rows = slice(first, first + 20)
+        state.predict(
+            id=np.arange(n)[rows], time=times[rows], y_score=scores[rows], country=countries[rows]
+        )
+        some = np.arange(n)[rows][rng.random(20) < 0.4]
+        state.label(id=some, time=times[some] + 60, y_true=labels[some])
+    return state
+
+
+@pytest.mark.parametrize("default", [None, 0])
+def test_each_answer_adds_a_window_until_all_are_those_of_one_read(monkeypatch, default):
+    monkeypatch.setattr(answers, "FRESH", 0.0)
+    state, view, measured = expired(default), PageView(window="1h", every="5min"), []
+    of = answers.WindowRow.of
+    whole = answers.WindowAnswers().read(state._queries, view, None, lambda: None, whole=True)
+    monkeypatch.setattr(
+        answers.WindowRow, "of", lambda found, window: measured.append(found) or of(found, window)
+    )
+    line, n = answers.WindowAnswers(), len(whole["time"])
+    assert n == 25
+    for known in range(1, n + 1):
+        found = line.read(state._queries, view, None, lambda: None, whole=False)
+        assert len(found["time"]) == known
+        assert found["more"] == (known < n)
+        assert len(measured) == known  # no window is read twice
+    assert found == whole
+
+
+def test_each_answer_adds_a_window_while_others_change(monkeypatch):
+    monkeypatch.setattr(answers, "FRESH", 0.0)
+    state, line = expired(), answers.WindowAnswers()
+    for known in range(1, 26):
+        end = state._queries.clock // 10**9
+        row = {"y_true": known % 2, "y_score": 0.5, "country": "a"}
+        state.observe(time=[end, end - 1800, end - 3600], **{k: [v] * 3 for k, v in row.items()})
+        found = line.read(
+            state._queries, PageView(window="1h", every="5min"), None, lambda: None, whole=False
+        )
+        assert len(found["time"]) == known
+    assert not found["more"]
 
 
 # --- scrapes -----------------------------------------------------------------------------------

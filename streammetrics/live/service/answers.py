@@ -27,6 +27,7 @@ from streammetrics.live.events import (
 from streammetrics.live.pairing import paired
 from streammetrics.live.panes import same, size_of
 from streammetrics.live.pipeline import merged
+from streammetrics.live.queries import Wholes
 from streammetrics.live.spans import (
     ALONE,
     Number,
@@ -192,8 +193,8 @@ class WindowAnswers:
     ) -> Document:
         """Return the windows, newest last, with each metric as columns.
 
-        The page gets the newest windows soon, and the next requests older ones: `more` says that
-        there are some. What was read is kept if the client leaves.
+        The page gets the newest windows soon, and the next requests older ones, at least one each:
+        `more` says that there are some. What was read is kept if the client leaves.
 
         Args:
             queries: The live state.
@@ -215,18 +216,25 @@ class WindowAnswers:
         wanted = spans[-POINTS:]
         self._known = {span: self._known[span] for span in wanted if span in self._known}
         others = {} if self._other is None else self._other._known
-        cost, more, until = 0, False, math.inf if whole else time.monotonic() + FRESH
+        cost, added, more = 0, False, False
+        until = math.inf if whole else time.monotonic() + FRESH
         rows: list[WindowRow] = []
+        wholes = Wholes(queries.suite)
         for found in queries.windows(reversed(wanted), go_on):
             before = self._known.get(found.span) or others.get(found.span)
             if before is not None and same(before[0], found.parts):
                 row = before[1]
             else:
                 cost += size_of(found.parts)
-                more = before is None and cost > size_of(found.parts) and time.monotonic() > until
+                more = before is None and added and time.monotonic() >= until
+                added |= before is None
                 if more or (cost > BYTES and rows and not whole):
                     break
-                row = WindowRow.of(queries, found, only)
+                if only is None:
+                    window = wholes.shown(found.parts)
+                else:
+                    window = only.of(queries, merged(queries.suite, found.parts))
+                row = WindowRow.of(found, window)
             coverage = _number(found.coverage) if only is None else None  # known of all rows alone
             self._known[found.span] = found.parts, row._replace(coverage=coverage)
             rows.append(self._known[found.span][1])
@@ -247,10 +255,8 @@ class WindowRow(NamedTuple):
     metrics: dict[str, Document]
 
     @classmethod
-    def of(cls, queries: Queries, found: WindowRead, only: ChosenSlice | None) -> WindowRow:
+    def of(cls, found: WindowRead, window: Any) -> WindowRow:
         """Return the computed metrics of a window, or of a slice of it."""
-        state = merged(queries.suite, found.parts)
-        window = queries.shown(state) if only is None else only.of(queries, state)
         with read_together():
             metrics = {name: measured(metric) for name, metric in metrics_of(window).items()}
         ends = shown_time(found.start), shown_time(found.end)
