@@ -285,11 +285,12 @@ def _upper_score(values: Floats, shares: Floats, n: float, z: float) -> float:
         return at, n * (at - mean) ** 2 - z * z * float(((values - at) ** 2) @ weights)
 
     if rest.all() and tested(0.0)[1] <= 0:
-        # The variance of a mean m is (1 - m) b + 1 - (1 - m) a - m^2.
-        a, b = float(shares @ (1 / rest)), float(shares @ (values**2 / rest))
-        square, linear = n + z * z, -2 * n * mean - z * z * (a - b)
-        constant = n * mean * mean - z * z * (1 + b - a)
-        return (-linear + math.sqrt(linear**2 - 4 * square * constant)) / (2 * square)
+        # The variance of a mean m is (1 - m) (1 + m - c): a quadratic of its distance from `mean`.
+        c = float(shares @ (1 / rest)) - float(shares @ (values**2 / rest))
+        slope, at_mean = z * z * (c - 2 * mean) / 2, (1 - mean) * (1 + mean - c)
+        square = n + z * z
+        root = math.sqrt(max(0.0, slope**2 + square * z * z * at_mean))
+        return mean + (slope + root) / square
     below, above = -1000.0, 0.0  # of the logarithm of r to base 2
     for _ in range(64):
         middle = (below + above) / 2

@@ -280,7 +280,27 @@ class TableFamily(PairedTest):
         squares = np.asarray(joint.triples.squares.to_float())
         variance = float(np.dot(squares, (a - b) ** 2))
         difference, n = one.value - other.value, int(one.metric.n_rows)
-        return estimated(difference, math.sqrt(variance), level, DELTA, math.inf, n)
+        # A rare class has few differing rows, of which the variance would be far too sure.
+        differs = cells[:, 1] != cells[:, 2]
+        amounts = np.asarray(joint.triples.amount.to_float())
+        chance = swap_chance(np.abs(a - b)[differs], amounts[differs], squares[differs])
+        error = math.sqrt(variance)
+        if difference and chance > LEAST:
+            z = -normal_quantile(chance / 2)
+            error = max(error, abs(difference) / z if z > 0 else math.inf)
+        return estimated(difference, error, level, DELTA, math.inf, n)
+
+
+def swap_chance(gaps: Floats, amounts: Floats, squares: Floats) -> float:
+    """Return the smallest p that the rows of a difference can have.
+
+    If models are equal, each row in which they differ could as well be the other way round. This is
+    the chance of all of them having one sign, of as many equal rows as these are worth.
+    """
+    if not gaps.any():  # of a class of which one model has all rows right
+        gaps = np.ones_like(gaps)
+    spread = float(gaps**2 @ squares)
+    return min(1.0, 2.0 ** (1 - float(gaps @ amounts) ** 2 / spread)) if spread else 0.0
 
 
 def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:

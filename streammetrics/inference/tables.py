@@ -389,11 +389,12 @@ def of_cost(
         return unsure(asked.level, SCORE)
     held = amounts.amount > 0
     costs, shares = metric._costs(amounts)[held], amounts.amount[held] / total
-    # As many equal rows would give a mean with the variance that these weights give it.
+    # As many equal rows would give the mean the same variance; light rows are not worth more.
     around = (costs - costs @ shares) ** 2
     spread = around @ squares.amount[held]
-    worth = around @ amounts.amount[held] * total / spread if spread else 0.0
-    n = worth or total**2 / squares.total[0]
+    n = total**2 / squares.total[0]
+    if spread:
+        n = min(n, around @ amounts.amount[held] * total / spread)
     sides = score_limits(costs, shares, float(n), asked.tail, metric.value_range)
     return ConfidenceInterval(*sides, asked.level, SCORE)
 
@@ -699,33 +700,38 @@ def of_labelings(
         return unsure(asked.level, "jackknife")
     cells = table.cells()
     if counts.size <= few:
-        error = _jackknife(metric, cells.rows, cells.columns, counts)
+        error, bias = _jackknife(metric, cells.rows, cells.columns, counts)
         method = f"jackknife of the {counts.size} pairs of labels"
     else:
         draws = drawn(counts, replicates)
         values = [metric.read(overlap(cells.rows, cells.columns, row)) for row in draws]
-        error, method = float(np.std(values)), f"bootstrap of {counts.size} pairs of labels"
-    ends = metric.value_range or UNBOUNDED
-    low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
+        error, bias = float(np.std(values)), float(np.mean(values)) - value
+        method = f"bootstrap of {counts.size} pairs of labels"
+    ends, quantile = metric.value_range or UNBOUNDED, normal_quantile(1 - asked.tail)
+    low, high = limits(value, error, quantile, *ends)
     if not error and value == ends[1]:
         return at_end(value, ends, float(Overlap.of(table).true_sizes.min()), asked)
-    return ConfidenceInterval(low, high, asked.level, method)
+    if error:  # chance alone raises most values: the limits are also those without that bias
+        low = np.fmin(low, max(ends[0], value - bias - quantile * error))
+        high = np.fmax(high, min(ends[1], value - bias + quantile * error))
+    return ConfidenceInterval(float(low), float(high), asked.level, method)
 
 
 def _jackknife(
     metric: LabelingMetric[float], rows: Places, columns: Places, counts: Counts
-) -> float:
-    """Return the jackknife standard error; a row of each pair of labels is left out in turn."""
+) -> tuple[float, float]:
+    """Return the standard error and the bias; a row of each pair of labels is left out in turn."""
     n = int(counts.sum())
     if n < 2:
-        return 0.0
+        return 0.0, 0.0
     values = np.zeros(counts.size)
     for place in range(counts.size):
         left = counts.copy()
         left[place] -= 1
         values[place] = metric.read(overlap(rows, columns, left))
-    mean = float(counts @ values) / n
-    return math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
+    mean, value = float(counts @ values) / n, metric.read(overlap(rows, columns, counts))
+    error = math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
+    return error, (n - 1) * (mean - value)
 
 
 def overlap(rows: Places, columns: Places, counts: Counts) -> Overlap:

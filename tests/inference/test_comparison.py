@@ -862,6 +862,40 @@ def test_losses_of_outputs_with_weights_have_the_difference_of_the_metric():
     assert line.low < line.difference < line.high < 0
 
 
+def test_few_differing_rows_of_a_rare_class_are_no_evidence():
+    """Their variance was taken as known: one row of 500 gave p = 1e-300."""
+    true = np.zeros(500, int)
+    true[:2] = 1
+    metrics = {
+        "kappa": sm.CohenKappa(), "f1": sm.F1(), "macro": sm.F1(average="macro"),
+        "balanced": sm.BalancedAccuracy(), "informed": sm.Informedness(),
+    }  # fmt: skip
+    for positives in (1, 2):
+        right, none = true.copy(), np.zeros(500, int)
+        right[positives:2] = 0
+        duel = sm.Comparison(metrics, ["a", "b"]).update(y_true=true, a=right, b=none)
+        for line in duel.compute():
+            assert line.p >= 2.0 ** (1 - positives)
+            assert line.low < 0 < line.high
+
+
+@pytest.mark.long
+def test_equal_models_seldom_differ_where_a_class_is_rare():
+    rng, found = np.random.default_rng(2), []
+    metrics = {"kappa": sm.CohenKappa(), "macro": sm.F1(average="macro"), "f1": sm.F1()}
+    for _ in range(300):
+        true = (rng.random(500) < 0.01).astype(int)
+        true[:2] = 1
+        models = [
+            np.where(true == 1, rng.random(500) < 0.6, rng.random(500) > 0.999).astype(int)
+            for _ in "ab"
+        ]
+        comparison = sm.Comparison(metrics, ["a", "b"])
+        lines = comparison.update(y_true=true, a=models[0], b=models[1]).compute()
+        found.append([line.p < 0.05 for line in lines])
+    assert (np.mean(found, axis=0) < 0.09).all()  # three standard errors of 0.05 are 0.038
+
+
 def test_means_of_texts_are_compared_by_the_paired_t_test_of_their_rows():
     rng, words = np.random.default_rng(0), list("abcdefghi")
     table = {"reference": [" ".join(rng.choice(words, 4)) for _ in range(60)]}

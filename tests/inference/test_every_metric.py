@@ -205,14 +205,24 @@ def test_limits_near_the_end_of_a_range_stay_within_it(metric, true, said):
 @pytest.mark.parametrize(("right", "wrong"), [(198, 2), (0, 5), (20, 0), (3, 3)])
 def test_the_limits_of_costs_of_0_and_1_are_those_of_a_share(right, wrong):
     true, pred = [0] * (right + wrong), [0] * right + [1] * wrong
-    weight = np.random.default_rng(0).random(right + wrong) + 0.1
-    for weights in (None, weight):
+    for weight in (None, np.full(right + wrong, 0.1)):
         for low, high in ((0, 1), (-3, 5)):
             cost = sm.ExpectedCost(cost=((low, high), (high, low)))
-            limits = cost.update(true, pred, sample_weight=weights).confidence()
-            share = sm.ZeroOneLoss().update(true, pred, sample_weight=weights).confidence()
+            limits = cost.update(true, pred, sample_weight=weight).confidence()
+            share = sm.ZeroOneLoss().update(true, pred, sample_weight=weight).confidence()
             both = low + (high - low) * np.array(share[:2])
             assert list(limits[:2]) == pytest.approx(both.tolist(), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_limits_of_costs_hold_the_value_whatever_the_weights(seed):
+    rng = np.random.default_rng(seed)
+    true, pred = rng.integers(0, 2, (2, 5))
+    metric = sm.ExpectedCost(cost=((0, 1), (5, -2)))
+    metric.update(true, pred, sample_weight=10.0 ** -rng.integers(0, 12, 5))
+    limits = metric.confidence()
+    assert -2 <= limits.low <= metric.compute() <= limits.high <= 5
+    assert limits.high - limits.low > 1e-3  # rows that weigh little say little
 
 
 def test_the_limits_of_costs_are_where_a_score_test_begins_to_reject():

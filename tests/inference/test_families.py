@@ -105,8 +105,18 @@ def test_clusterings_are_near_the_jackknife_of_rows(metric):
         for row in range(len(true))
     ]
     low, high = metric.copy().update(true, pred).confidence()
-    error = np.sqrt((len(true) - 1) * np.var(values))
-    assert (high - low) / 2 / 1.96 == pytest.approx(error, rel=0.05)
+    error, n = np.sqrt((len(true) - 1) * np.var(values)), len(true)
+    bias = (n - 1) * (np.mean(values) - metric.copy().update(true, pred).compute())
+    assert high - low == pytest.approx(2 * 1.96 * error + abs(bias), rel=0.05)
+
+
+@pytest.mark.parametrize("metric", [sm.MutualInfo(), sm.VMeasure(), sm.TheilsU()])
+def test_limits_hold_0_where_labels_are_independent(metric):
+    """Chance alone raises such values: without that bias their limits never held 0."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(20):
+        held += metric.copy().update(*rng.integers(0, 10, (2, 1000))).confidence().low == 0
+    assert held >= 18
 
 
 def test_many_pairs_of_labels_are_drawn_anew_the_same_for_any_sharding():
