@@ -6,9 +6,12 @@ this is the first thing that the package imports. In a library it does nothing.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
@@ -17,6 +20,7 @@ TERMINATED = 143
 _PATIENCE = 5.0  # seconds for what cleans up, in which a second SIGTERM changes nothing
 _raised = 0.0  # when SIGTERM came
 _interrupted = False  # whether Ctrl-C came
+_code: int | None = None  # the exit code of a process that `end_at_exit` ends
 
 
 def _is_command() -> bool:
@@ -78,8 +82,28 @@ def was_stopped() -> bool:
     return _interrupted or was_terminated()
 
 
+def end_at_exit(code: int) -> None:
+    """End this process with an exit code after all exit handlers, if daemon threads still run.
+
+    The interpreter is not finalized then. While it is, Python ends each daemon thread that needs
+    it, and if that thread is inside C++ code, as of NumPy or Arrow, the process aborts.
+    """
+    global _code  # noqa: PLW0603 - an exit handler has no other memory
+    _code = code
+
+
+def _end() -> None:
+    if _code is None or threading.active_count() == 1:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed
+            stream.flush()
+    os._exit(_code)
+
+
 _LINES: dict[int, bytes] = {signal.SIGINT: b"interrupted\n", signal.SIGTERM: b"terminated\n"}
 # Whether this process was started as ``streammetrics`` or ``-m streammetrics``.
 IS_COMMAND = _is_command()
 if IS_COMMAND:
     leave_at_signals()
+atexit.register(_end)  # before any other of this package, so that it is called last

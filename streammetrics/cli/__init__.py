@@ -10,6 +10,7 @@ from streammetrics._command import (
     INTERRUPTED,
     IS_COMMAND,
     TERMINATED,
+    end_at_exit,
     leave_at_signals,
     raise_at_signals,
     was_terminated,
@@ -24,6 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 means success, 1 that there were no rows, 2 a mistake; docs/cli.md lists all codes.
     """
+    code = _main(arguments)
+    if IS_COMMAND:
+        end_at_exit(code)
+    return code
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         raise_at_signals()
         # Worker processes import this module through the console script: no slow imports above.

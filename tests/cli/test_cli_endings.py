@@ -306,3 +306,34 @@ def test_a_refused_row_ends_the_process_at_once(tmp_path):
     for run in runs:
         _, said = run.communicate(timeout=60)
         assert (run.returncode, said.count(b"\n")) == (2, 1), said
+
+
+ENDING = """
+import atexit, sys, threading
+atexit.register(print, "finalized")
+from streammetrics._command import end_at_exit
+atexit.register(print, "written")
+sys.stdout.write("unflushed\\n")
+end_at_exit(3)
+if "thread" in sys.argv:
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+if "closed" in sys.argv:
+    sys.stderr.close()
+if "raises" in sys.argv:
+    raise SystemExit(4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "more"),
+    [
+        ((), 0, "finalized\n"),
+        (("thread",), 3, ""),
+        (("thread", "closed"), 3, ""),
+        (("raises",), 4, "finalized\n"),
+    ],
+)
+def test_daemon_threads_are_not_finalized(words, code, more):
+    process = started("-c", ENDING, *words)
+    assert process.communicate(timeout=60) == (f"unflushed\nwritten\n{more}", "")
+    assert process.returncode == code

@@ -18,8 +18,8 @@ PATIENCE = 120.0  # seconds, as machines are shared
 class Service:
     """`streammetrics live serve` of a configuration, on a port of its own."""
 
-    def __init__(self, config, port=None):
-        self.config, self.port = config, port or free_port()
+    def __init__(self, config, port=None, program=("-m", "streammetrics.cli")):
+        self.config, self.port, self.program = config, port or free_port(), program
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = None
 
@@ -32,7 +32,7 @@ class Service:
             self.process.communicate()
 
     def start(self):
-        words = ["-m", "streammetrics.cli", "live", "serve", str(self.config)]
+        words = [*self.program, "live", "serve", str(self.config)]
         self.process = subprocess.Popen(
             [sys.executable, *words, "--port", str(self.port)],
             stdout=subprocess.DEVNULL,

@@ -51,6 +51,51 @@ def test_what_was_taken_is_there_after_an_end_by_signal(config):
         assert stored(path) == rows
 
 
+JUDGING = """
+import atexit, sys, threading
+if __name__ == SERVING:
+    atexit.register(print, "the interpreter is finalized", file=sys.stderr)
+import numpy as np
+import streammetrics as sm
+from streammetrics.cli import main
+
+numbers = np.arange(200_000)
+
+def work(*_):
+    while True:
+        np.unique(numbers)  # which is C++
+
+def judge(*_):
+    print("judging", file=sys.stderr, flush=True)
+    for _ in range(4):
+        threading.Thread(target=work, daemon=True).start()
+    work()
+
+sm.Below.compare = judge
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rules_that_are_evaluated_at_the_end_do_not_abort_it(config, tmp_path, workers):
+    program = tmp_path / "streammetrics"
+    serving = "__main__" if workers == 1 else "__mp_main__"  # the module of what judges
+    program.write_text(f"SERVING = {serving!r}{JUDGING}")
+    rule = 'low = \'Below("auc", 0.5, window="5min", after="1min")\''
+    live = 'store = "live.db"\nlabel_ttl = "1min"\nlabel_lateness = "1min"'
+    path = config("[alerts]", rule, server=f"workers = {workers}", live=live)
+    for stop in range(3):
+        with Service(path, program=[str(program)]) as service:
+            service.post(observed(70, time.time() - 1000))
+            for _ in range(4 * workers - 3):  # whichever worker answers
+                service.get("/api/alerts")
+            told = service.end()
+            assert service.process.returncode == 0, told
+        assert {*told.splitlines()} == {"judging"}
+        assert stored(path) == 70 * (stop + 1)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_events_that_are_lost_at_the_end_are_told_and_the_exit_code_says_so(
     config, tmp_path, workers
