@@ -449,10 +449,13 @@ class Windows:
 
         for run, stops in groupby(self._stops[asked].tolist(), lambda stop: stop // n):
             some, middle = list(stops), run * n
-            if len(some) * n < tuning.MERGED_PARTS * (2 * n + len(some)):
-                yield from (reads.of([*chain(*self.line.panes[stop - n : stop])]) for stop in some)
-                continue
             start = some[0] - n
+            if len(some) * n < tuning.MERGED_PARTS * (2 * n + len(some)):
+                each = parts(start, some[-1])
+                for stop in some:
+                    window = each[stop - n - start : stop - start]
+                    yield reads.shown(merged(suite, [*chain(*window)]))
+                continue
             ends = _running(suite, reversed(parts(start, middle)))
             begins = _running(suite, parts(middle, some[-1]))
             for stop in some:
