@@ -708,11 +708,12 @@ def of_labelings(
         error, bias = float(np.std(values)), float(np.mean(values)) - value
         method = f"bootstrap of {counts.size} pairs of labels"
     ends, quantile = metric.value_range or UNBOUNDED, normal_quantile(1 - asked.tail)
-    low, high = limits(value, error, quantile, *ends)
+    # On the scale of logarithms, mutual information near 0 would have no upper limit to speak of.
+    low, high = limits(value, error, quantile, *(ends if math.isfinite(ends[1]) else UNBOUNDED))
     if not error and value == ends[1]:
         return at_end(value, ends, float(Overlap.of(table).true_sizes.min()), asked)
     if error:  # chance alone raises most values: the limits are also those without that bias
-        low = np.fmin(low, max(ends[0], value - bias - quantile * error))
+        low = max(ends[0], np.fmin(low, value - bias - quantile * error))
         high = np.fmax(high, min(ends[1], value - bias + quantile * error))
     return ConfidenceInterval(float(low), float(high), asked.level, method)
 
