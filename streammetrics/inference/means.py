@@ -428,6 +428,8 @@ def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confi
     error = np.sqrt(variance * asked.n_rows / (asked.n_rows - 1)).reshape(value.shape)
     if metric.family == Family.VARIANCE:  # the others do not depend on the scale
         error = np.ldexp(error, -2 * power)
+        # Of two rows the squares are the same, up to rounding.
+        error = np.where(error > 2.0**-40 * value, error, 0.0)
     reach = t_quantile(1 - asked.tail, asked.n_rows - 1)
     if metric.family == Family.VARIANCE:  # as in Bonett: the upper side has the longer tail
         lean = asked.n_rows / max(asked.n_rows - reach, 1.0)
