@@ -100,6 +100,10 @@ def states():
     for oracle in distinct(ORACLES):
         metric = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 24))
         yield metric.to_bytes(), statistics(metric)
+    full = sm.Live(sm.Accuracy(), tiers=[("1min", "2h"), ("1h", "1d")])
+    full.observe(time=range(0, 3600, 60), y_true=[1] * 60, y_pred=[1] * 60)
+    full._ingest.evict([30, 0])  # as if its store had no room for the first half hour of minutes
+    yield full.to_bytes(), []
     told = json.loads((VECTORS / "vectors.json").read_text("utf-8"))["vectors"]
     for name, vector in told.items():
         yield (VECTORS / f"{name}.state").read_bytes(), vector["statistics"]

@@ -264,7 +264,7 @@ def test_limits_of_costs_of_rare_errors_hold_as_often_as_they_say(cost, p, n):
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 def test_two_rows_do_not_tell_how_a_variance_varies():
-    """Whether rounding made their squares differ decided between NaN and limits beside the value."""
+    """Rounding decided between NaN and limits beside the value."""
     for rows in np.random.default_rng(0).random((50, 2)):
         assert np.isnan(sm.Variance(spread=True).update(rows).confidence()[:2]).all()
 
