@@ -126,6 +126,18 @@ def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
     return [derivatives(side[0], partial(read_with, place)) for place, side in enumerate(sums)]
 
 
+def read_at(metric: Any, table: Confusion, tp: Floats, predicted: Floats) -> Floats | None:
+    """Return the value for other hits and predictions of the classes, (m, size) each.
+
+    Returns ``None`` if the metric reads more of the table than the sums of each class.
+    """
+    try:
+        found = metric.read(_Margins(table, [tp, np.repeat(table.actual, len(tp), 0), predicted]))
+    except _NeedsCells:
+        return None
+    return np.asarray(found, np.float64)
+
+
 def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
     """Return the derivatives with respect to `amounts` (n,) of a readout; 0 for amounts of 0.
 

@@ -18,7 +18,14 @@ from streammetrics.core.confidence import (
     without,
 )
 from streammetrics.core.results.values import LabelledArray
-from streammetrics.inference.areas import REPLICATES, derivatives, drawn, influence, standard_error
+from streammetrics.inference.areas import (
+    REPLICATES,
+    derivatives,
+    drawn,
+    influence,
+    read_at,
+    standard_error,
+)
 from streammetrics.inference.distributions import (
     clopper_pearson,
     limits,
@@ -276,8 +283,65 @@ def general(
     if isinstance(value, float):
         if math.isnan(low) and value in ends and math.isfinite(ends[1]):
             return at_end(value, ends, smallest(amounts, squares), asked)
+        if (down_up := by_recalls(metric, value, amounts, squares, asked.tail)) is not None:
+            low = min(low, max(ends[0], value - down_up[0]))
+            high = max(high, min(ends[1], value + down_up[1]))
+            method += ", and recalls of rare classes by Wilson's score"
         return ConfidenceInterval(low, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
+
+
+_ENOUGH = 5  # right rows, and wrong ones, of a class that tell how its recall varies
+_CLASSES = 512  # most classes for `by_recalls`
+
+
+def by_recalls(
+    metric: ContingencyMetric, value: float, amounts: Confusion, squares: Confusion, tail: float
+) -> tuple[float, float] | None:
+    """Return how far a value moves down and up with the recalls of its classes (MOVER).
+
+    The derivatives count a class whose few rows are all right as certain. Here each recall moves to
+    its limits by Wilson's score; the predictions that this takes from a class or gives it are those
+    of the other classes, in proportion. Returns ``None`` if all classes have rows enough, or if the
+    metric reads single cells.
+
+    Reference: Zou and Donner, "Construction of confidence limits about effect measures", Stat. Med.
+    27 (2008).
+    """
+    tp, actual, called, weights = (
+        side[0] for side in (amounts.tp, amounts.actual, amounts.predicted, squares.actual)
+    )
+    seen = np.flatnonzero(actual > 0)
+    wrong, unit = (
+        actual - tp,
+        np.divide(weights, actual, out=np.ones_like(actual), where=actual > 0),
+    )
+    enough = np.minimum(tp, wrong)[seen] / unit[seen] >= _ENOUGH
+    if enough.all() or seen.size > _CLASSES or amounts.size < 2 or not math.isfinite(value):
+        return None
+    sides = share_limits(tp[seen], wrong[seen], tail, (unit[seen], unit[seen]))
+    found = []
+    for side in sides:
+        change = np.asarray(side) * actual[seen] - tp[seen]
+        hits, predicted = (np.repeat(each[None], seen.size, axis=0) for each in (tp, called))
+        own = np.arange(seen.size), seen
+        # Wrong predictions of a class become right ones, or right ones those of other classes.
+        others = np.where(change[:, None] > 0, predicted - hits, predicted)
+        others[own] = 0.0
+        whole = others.sum(axis=1, keepdims=True)
+        share = np.divide(
+            others, whole, out=np.full_like(others, 1 / (amounts.size - 1)), where=whole > 0
+        )
+        predicted = np.maximum(predicted - share * change[:, None], 0.0)
+        hits[own] += change
+        predicted[own] = called[seen] + change
+        values = read_at(metric, amounts, hits, np.maximum(predicted, hits))
+        if values is None:
+            return None
+        found.append(values - value)
+    moves = np.nan_to_num(np.array(found))
+    down, up = np.minimum(moves.min(axis=0), 0), np.maximum(moves.max(axis=0), 0)
+    return math.sqrt(float(down @ down)), math.sqrt(float(up @ up))
 
 
 def _grows(metric: ContingencyMetric, slopes: Floats, amounts: Confusion) -> bool:

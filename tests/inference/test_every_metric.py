@@ -262,6 +262,45 @@ def test_limits_of_costs_of_rare_errors_hold_as_often_as_they_say(cost, p, n):
     assert 0.924 <= held / 600 <= 0.99  # three standard errors of 0.95 are 0.027
 
 
+OF_RECALLS = [
+    sm.BalancedAccuracy(), sm.Informedness(), sm.GMean(), sm.Recall(average="macro"),
+    sm.CohenKappa(),
+]  # fmt: skip
+
+
+def test_few_rows_of_a_class_that_are_all_right_are_not_certain():
+    """One wrong row of the other class made limits of four right ones ten times narrower."""
+    true = [1] * 4 + [0] * 196
+    for metric in OF_RECALLS:
+        metric = metric.copy().update(true, [1] * 4 + [0] * 190 + [1] * 6)  # noqa: PLW2901
+        assert metric.confidence().high - metric.confidence().low > 0.15
+    both = sm.BalancedAccuracy().update(true, [1] * 4 + [0] * 190 + [1] * 6)
+    sides = [sm.Recall(pos_label=k).update(true, [1] * 4 + [0] * 190 + [1] * 6) for k in (0, 1)]
+    down, up = (
+        np.hypot(*[getattr(side.confidence(), end) - side.compute() for side in sides]) / 2
+        for end in ("low", "high")
+    )
+    found = both.confidence()
+    assert found.low == pytest.approx(both.compute() - down, rel=1e-9)  # MOVER, as written
+    assert found.high >= both.compute() + up - 1e-12
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n", "positive"), [(200, 0.02), (1000, 0.005), (1000, 0.02)])
+def test_limits_hold_as_often_as_they_say_where_a_class_is_rare(n, positive):
+    """They held in 30 to 80 % of samples."""
+    rng, held = np.random.default_rng(8), np.zeros(3)
+    truth = [0.935, 0.87, np.sqrt(0.9 * 0.97)]
+    for _ in range(300):
+        true = (rng.random(n) < positive).astype(int)
+        true[0] = 1
+        pred = np.where(true == 1, rng.random(n) < 0.9, rng.random(n) > 0.97).astype(int)
+        for place, metric in enumerate(OF_RECALLS[:3]):
+            limits = metric.copy().update(true, pred).confidence()
+            held[place] += limits.low <= truth[place] <= limits.high
+    assert (held / 300 >= 0.912).all()  # three standard errors of 0.95 are 0.038
+
+
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 def test_two_rows_do_not_tell_how_a_variance_varies():
     """Rounding decided between NaN and limits beside the value."""

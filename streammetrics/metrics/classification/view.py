@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from bisect import bisect
 from fractions import Fraction
 from functools import cached_property
@@ -129,6 +130,21 @@ class Margins(GroupedClasses):
         """Return the recall of each class, 0 without rows, and which classes have rows."""
         seen = self.actual > 0
         return np.divide(self.tp, self.actual, out=np.zeros(seen.shape), where=seen), seen
+
+    @abstractmethod
+    def integers(self) -> list[Integers]:
+        """Return the counts of each group as integers of one unit."""
+
+    def outcomes(self) -> list[list[Outcomes]]:
+        """Return TP, FP, FN and TN of each class of each group, in the units of `integers`."""
+        found = []
+        for actual, predicted, tp, _ in self.integers():
+            n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
+            of_classes = [
+                (hit, pred - hit, true - hit, n - true - pred + hit) for true, pred, hit in sides
+            ]
+            found.append(of_classes[: self.kept])
+        return found
 
 
 class ClassCounts(NamedTuple):
@@ -423,17 +439,6 @@ class Confusion(Margins):
             amount,
         ]
         return [Integers(*in_one_unit(exact))]
-
-    def outcomes(self) -> list[list[Outcomes]]:
-        """Return TP, FP, FN and TN of each class of each group, in the units of `integers`."""
-        found = []
-        for actual, predicted, tp, _ in self.integers():
-            n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
-            of_classes = [
-                (hit, pred - hit, true - hit, n - true - pred + hit) for true, pred, hit in sides
-            ]
-            found.append(of_classes[: self.kept])
-        return found
 
 
 def united(sides: Sequence[Array]) -> list[ClassLabel]:
