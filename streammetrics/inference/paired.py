@@ -820,7 +820,7 @@ def dealt(copies: Ints) -> Iterator[Ints]:
 
 TABLES = {
     Family.TABLE, Family.AVERAGES, Family.SHARE, Family.F_BETA, Family.HITS, Family.MISSES,
-    Family.KAPPA,
+    Family.KAPPA, Family.COST,
 }  # fmt: skip
 _MEANS = {
     Family.MEAN_LOSS, Family.BOUNDED_LOSS, Family.ROOT_MEAN_LOSS, Family.MEAN_ERROR,
@@ -875,7 +875,8 @@ def refused(metric: Metric, own: Sequence[str] = OF_MODELS) -> str:
         return "the correlation between the labels of a row in two models is not kept"
     if config.get("aggregation", "mean") != "mean":
         return "only the mean over queries can be compared; use aggregation='mean'"
-    if metric._incomparable or config.get("normalize") is False:
+    is_sum = config.get("normalize") is False and metric.value_range is None
+    if metric._incomparable or is_sum:
         return metric._incomparable or NO_MEAN
     if not set(metric.inputs) & set(own):
         return f"it reads nothing that is a model's own ({', '.join(own)})"

@@ -862,6 +862,27 @@ def test_losses_of_outputs_with_weights_have_the_difference_of_the_metric():
     assert line.low < line.difference < line.high < 0
 
 
+def test_costs_and_scores_of_ordered_classes_are_compared():
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 200)
+    scores = {name: rng.dirichlet([1, 1, 1], 200) for name in "ab"}
+    scores["a"][np.arange(200), true] += 0.5
+    scores = {name: each / each.sum(axis=1, keepdims=True) for name, each in scores.items()}
+    (line,) = (
+        sm.Comparison({"m": sm.RankedProbabilityScore()}, ["a", "b"])
+        .update(y_true=true, **scores)
+        .compute()
+    )
+    assert line.verdict == "a better"
+    cost = sm.ExpectedCost(cost=((0, 1, 1), (5, 0, 1), (1, 1, 0)))
+    (line,) = (
+        sm.Comparison({"m": cost}, ["a", "b"])
+        .update(y_true=true, **{name: each.argmax(axis=1) for name, each in scores.items()})
+        .compute()
+    )
+    assert line.verdict == "a better"
+
+
 def test_few_differing_rows_of_a_rare_class_are_no_evidence():
     """Their variance was taken as known: one row of 500 gave p = 1e-300."""
     true = np.zeros(500, int)
