@@ -295,12 +295,15 @@ def swap_chance(gaps: Floats, amounts: Floats, squares: Floats) -> float:
     """Return the smallest p that the rows of a difference can have.
 
     If models are equal, each row in which they differ could as well be the other way round. This is
-    the chance of all of them having one sign, of as many equal rows as these are worth.
+    the chance of all of them having one sign, of as many equal rows as these are worth by their
+    parts of the difference or by their weights: a class that has one heavy row, or few, has no
+    derivative.
     """
-    if not gaps.any():  # of a class of which one model has all rows right
-        gaps = np.ones_like(gaps)
-    spread = float(gaps**2 @ squares)
-    return min(1.0, 2.0 ** (1 - float(gaps @ amounts) ** 2 / spread)) if spread else 0.0
+    chance = 0.0
+    for parts in (gaps, np.ones_like(gaps)):
+        if spread := float(parts**2 @ squares):
+            chance = max(chance, min(1.0, 2.0 ** (1 - float(parts @ amounts) ** 2 / spread)))
+    return chance
 
 
 def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:
@@ -410,9 +413,10 @@ class MeanFamily(PairedTest):
         error = root(max(spread, Fraction(0)) * n / (n - 1) / weight**2)
         is_linear = self.metric.family not in {Family.ROOT_MEAN_LOSS, Family.OF_MEANS}
         difference = nearest(mean) if is_linear else one.value - other.value
+        worth = float(weight**2 / joint.product(0, 0).fraction())  # in rows of equal weight
         if difference and spread <= size * _ROUNDING**2:
-            return constant(difference, max(2.0 ** (1 - n), LEAST), level)
-        return estimated(difference, error, level, PAIRED_T, n - 1)
+            return constant(difference, max(2.0 ** (1 - worth), LEAST), level)
+        return estimated(difference, error, level, PAIRED_T, max(worth - 1, 1.0))
 
     def _terms(self, side: Side, joint: JointMoments) -> list[tuple[int, Fraction]]:
         """Return the place of each term of a model, and the derivative of its value by the mean.

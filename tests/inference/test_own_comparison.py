@@ -52,8 +52,9 @@ def paired(adds_a, adds_b, difference, weight):
     """Return the difference with its limits and p, from what each row adds to either value."""
     gap = weight * (adds_a - adds_b - difference)
     error = np.sqrt((gap**2).sum() * N / (N - 1)) / weight.sum()
-    half = stats.t.ppf(0.975, N - 1) * error
-    p = 2 * stats.t.sf(abs(difference) / error, N - 1)
+    df = weight.sum() ** 2 / (weight**2).sum() - 1
+    half = stats.t.ppf(0.975, df) * error
+    p = 2 * stats.t.sf(abs(difference) / error, df)
     return difference, difference - half, difference + half, p
 
 
