@@ -311,19 +311,26 @@ def share_limits(
 
     They are Wilson's score limits of s / (s + f), which is binomial given the total number of rows.
     Rows may be weighted: `units` are the sums of squared weights divided by the sums of weights, of
-    s and f. Dividing by them converts amounts to equivalent numbers of rows. With `anytime`, the
-    limits are those of `anytime_limits`. Without rows they are NaN.
+    s and f. Dividing by them converts amounts to equivalent numbers of rows. Where they differ, the
+    limits are also those of (Σ w)² / Σ w² rows, so that light rows are not worth more than rows.
+    With `anytime`, the limits are those of `anytime_limits`. Without rows they are NaN.
     """
     s_unit, f_unit = (np.asarray(unit, np.float64) for unit in units)
+    s, f = np.asarray(success, np.float64), np.asarray(failure, np.float64)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # units too small: NaN
-        s, f = np.asarray(success, np.float64) / s_unit, np.asarray(failure, np.float64) / f_unit
-        ratio = odds * s_unit / f_unit
+        rows, others, ratio = s / s_unit, f / f_unit, odds * s_unit / f_unit
     if anytime:
-        sides = np.vectorize(anytime_limits, otypes=[float, float])(s, s + f, 2 * tail)
+        sides = np.vectorize(anytime_limits, otypes=[float, float])(rows, rows + others, 2 * tail)
     else:
-        sides = wilson(s, s + f, normal_quantile(1 - tail))
+        sides = wilson(rows, rows + others, normal_quantile(1 - tail))
     with np.errstate(invalid="ignore"):
-        return _plain(*(side * ratio / (side * ratio + (1 - side)) for side in sides))
+        low, high = (side * ratio / (side * ratio + (1 - side)) for side in sides)
+    if np.any(s_unit != f_unit):
+        whole = s + f
+        unit = np.divide(s * s_unit + f * f_unit, whole, out=np.ones_like(low), where=whole > 0)
+        least, most = share_limits(s, f, tail, (unit, unit), odds)
+        low, high = np.fmin(low, least), np.fmax(high, most)
+    return _plain(low, high)
 
 
 def wilson(s: Floats, n: Floats, z: float) -> Limits:

@@ -282,3 +282,15 @@ def test_weights_that_a_histogram_cannot_square_are_told_as_that(weight):
     metric = sm.ROCAUC().update([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=[weight, 1, 1, 1])
     with pytest.raises(sm.NoConfidenceError, match="so far from 1 .*rescale such weights"):
         metric.confidence()
+
+
+def test_light_rows_are_not_worth_more_than_rows():
+    """Limits of four rows, of which one light one was wrong, were those of 24 rows."""
+    limits = sm.Accuracy().update([1] * 4, [1, 1, 1, 0], sample_weight=[1, 1, 1, 0.1]).confidence()
+    n, p = 3.1**2 / 3.01, 3 / 3.1
+    z = 1.959963984540054
+    centre, reach = p + z * z / 2 / n, z * np.sqrt(p * (1 - p) / n + z * z / 4 / n / n)
+    wilson = [(centre - reach) / (1 + z * z / n), (centre + reach) / (1 + z * z / n)]
+    assert list(limits[:2]) == pytest.approx(wilson, rel=1e-9)
+    limits = sm.Accuracy().update([1, 1], [1, 0], sample_weight=[1, 1e-9]).confidence()
+    assert limits.low < 0.3
