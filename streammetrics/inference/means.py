@@ -240,12 +240,18 @@ def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> Confidenc
     if mean is None:
         return unsure(asked.level, "Student's t")
     powers = [held.powers[name].fraction() for name in ("squares", "values")]
+    squared = held.squared_weight.fraction()
     # Numbers from 0 to 1 are all 0 or 1 where the squares add up to the same.
-    if (low, high) == (0.0, 1.0) and total == asked.n_rows and powers[0] == held.total.fraction():
-        hits = float(held.total.fraction())
-        sides = share_limits(hits, float(total) - hits, asked.tail)
+    if (low, high) == (0.0, 1.0) and powers[0] == powers[1]:
+        hits = held.total.fraction()
+        of_hits, wrong = powers[1], total - hits
+        units = (
+            float(of_hits / hits if hits else squared / total),
+            float((squared - of_hits) / wrong if wrong else squared / total),
+        )
+        sides = share_limits(float(hits), float(wrong), asked.tail, units)
         return ConfidenceInterval(float(sides[0]), float(sides[1]), asked.level, "Wilson's score")
-    sums = (powers[0], powers[1], held.squared_weight.fraction())
+    sums = (powers[0], powers[1], squared)
     error, value = error_of(sums, mean, total, asked.n_rows), metric.readout(held)
     if metric.family == Family.ROOT_ROW_MEAN:
         error = error / 2 / value if value else 0.0

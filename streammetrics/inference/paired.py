@@ -657,6 +657,9 @@ def of_units(
     difference, gaps = one.value - other.value, ours.adds - theirs.adds
     if _rounded(difference, one.value) and _rounded(gaps, ours.adds):
         difference, gaps = 0.0, np.zeros_like(gaps)
+    values = [one.value * ours.share, other.value * ours.share, ours.adds, theirs.adds]
+    if difference and _rounded(gaps, np.concatenate(values)):  # every unit adds the same
+        return constant(difference, max(2.0 ** (1 - len(gaps)), LEAST), level)
     adds = ours._replace(adds=gaps)
     warn_few(one.metric, adds)
     found = estimated(difference, float(adds.error), level, f"{adds.of}, t", adds.df)

@@ -299,6 +299,19 @@ def test_limits_and_p_do_not_depend_on_how_units_are_named(name):
     assert every[0] == every[1] == every[2]
 
 
+@pytest.mark.parametrize("rows_of_a_unit", [1, 2])
+@pytest.mark.parametrize(("units", "p"), [(3, 0.25), (10, 2.0**-9)])
+def test_units_that_all_add_the_same_have_the_p_of_as_many_signs(rows_of_a_unit, units, p):
+    """Rounding decided between NaN and limits without width."""
+    n = units * rows_of_a_unit
+    y = np.tile([1, 0], n)[:n]
+    table = {"y_true": y, "a": np.where(y, 0.9, 0.1), "b": np.where(y, 0.8, 0.2)}
+    table["question"] = np.repeat(np.arange(units), rows_of_a_unit)
+    (line,) = duel({"loss": METRICS["loss"]}).update(table).compute()
+    assert (line.p, line.test) == (p, "equal signs")
+    assert math.isnan(line.low) if p > 0.05 else line.low == line.high == line.difference
+
+
 STEPS = {
     "lift": sm.TopDecileLift(),
     "recall": sm.RecallAtPrecision(p=0.7),

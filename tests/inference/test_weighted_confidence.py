@@ -294,3 +294,13 @@ def test_light_rows_are_not_worth_more_than_rows():
     assert list(limits[:2]) == pytest.approx(wilson, rel=1e-9)
     limits = sm.Accuracy().update([1, 1], [1, 0], sample_weight=[1, 1e-9]).confidence()
     assert limits.low < 0.3
+
+
+def test_a_share_of_rows_is_one_whatever_the_metric_and_the_weights():
+    rng = np.random.default_rng(0)
+    for inside in (np.ones(30, int), rng.integers(0, 2, 30)):
+        for weight in (None, np.full(30, 2.0), rng.random(30) + 0.1):
+            rows = {"y_true": np.where(inside, 0.5, 2.0), "y_low": [0.0] * 30, "y_high": [1.0] * 30}
+            found = sm.IntervalCoverage().update(**rows, sample_weight=weight).confidence()
+            same = sm.Accuracy().update([1] * 30, inside, sample_weight=weight).confidence()
+            assert list(found[:2]) == pytest.approx(list(same[:2]), rel=1e-9)
