@@ -312,10 +312,8 @@ def by_recalls(
         side[0] for side in (amounts.tp, amounts.actual, amounts.predicted, squares.actual)
     )
     seen = np.flatnonzero(actual > 0)
-    wrong, unit = (
-        actual - tp,
-        np.divide(weights, actual, out=np.ones_like(actual), where=actual > 0),
-    )
+    wrong = actual - tp
+    unit = np.divide(weights, actual, out=np.ones_like(actual), where=actual > 0)
     enough = np.minimum(tp, wrong)[seen] / unit[seen] >= _ENOUGH
     if enough.all() or seen.size > _CLASSES or amounts.size < 2 or not math.isfinite(value):
         return None
