@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections import defaultdict
 from zlib import crc32
@@ -11,6 +12,9 @@ from zlib import crc32
 # Hundreds of processes start, and twice as fast where the bytecode of the package is kept.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# What is started in the background ignores Ctrl-C, and so would the commands that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest  # noqa: E402 - after the lines above
 from hypothesis import Phase, settings  # noqa: E402 - whose bytecode is kept too

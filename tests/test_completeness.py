@@ -17,7 +17,7 @@ from streammetrics import authoring, testing
 from streammetrics.core.registry import REGISTRY
 
 WITHOUT = "needs an extra: pip install 'streammetrics[engines,live,otel,plot]'"
-ROOMS = ("engines.", "live.exporting.", "live.service.", "show.pictures.figure")
+ROOMS = ("engines.", "live.consuming.", "live.exporting.", "live.service.", "show.pictures.figure")
 EXTRAS = tuple(f"streammetrics.{room}" for room in (*ROOMS, "core.kernels.build"))
 DOCS = Path(__file__).parents[1] / "docs"
 ENTRIES = (DOCS / "metrics.md").read_text("utf-8")

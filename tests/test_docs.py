@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # What is not installed with the tests: engines, and the frameworks of the extra "training".
 OPTIONAL = re.compile(
-    r"\b(?:from|import) (streammetrics\.engines\.\w+|torchmetrics|river|fairlearn|matplotlib|mlflow"
-    r"|wandb|tensorboardX|huggingface_hub|prometheus_client)\b"
+    r"\b(?:from|import) (streammetrics\.engines\.\w+|torchmetrics|river|fairlearn|matplotlib"
+    r"|jinja2|mlflow|wandb|tensorboardX|huggingface_hub|prometheus_client)\b"
     r"|\b(torch|lightning|transformers|accelerate|xgboost|lightgbm)\.\w"
 )
 # One needs an extra; the other checks metrics that tests/test_own_metrics.py checks too.

@@ -774,9 +774,11 @@ def of_labelings(
     low, high = limits(value, error, quantile, *(ends if math.isfinite(ends[1]) else UNBOUNDED))
     if not error and value == ends[1]:
         return at_end(value, ends, float(Overlap.of(table).true_sizes.min()), asked)
-    if error:  # chance alone raises most values: the limits are also those without that bias
-        low = max(ends[0], np.fmin(low, value - bias - quantile * error))
-        high = np.fmax(high, min(ends[1], value - bias + quantile * error))
+    if error and math.isfinite(value - bias):
+        # Chance alone raises most values: the limits are also those without that bias.
+        reach = quantile * error
+        low = max(ends[0], min(value, np.fmin(low, value - bias - reach)))
+        high = min(ends[1], max(value, np.fmax(high, value - bias + reach)))
     return ConfidenceInterval(float(low), float(high), asked.level, method)
 
 
