@@ -396,7 +396,7 @@ def test_slices_are_sorted_and_drawn_on_demand(driver, tmp_path):
 @pytest.mark.parametrize("width", [1600, 360])
 def test_inputs_are_a_table_without_labels(driver, tmp_path, width):
     sm.Quantile(q=0.5).update([20.0, 30.0, 40.0, 50.0] * 50).save(tmp_path / "age.state")
-    name = f"{EVIL} {'x' * 60}"
+    name = f"{EVIL.replace('/', '')} {'x' * 60}"  # a slash ends the name of an input
     (tmp_path / "live.toml").write_text(
         CONFIG
         + "[inputs]\n"
