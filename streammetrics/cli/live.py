@@ -82,6 +82,9 @@ live = typer.Typer(
 Config = Annotated[
     str, typer.Argument(metavar="CONFIG.toml", help="A configuration; see `live init`.")
 ]
+LogForm = Annotated[
+    str, typer.Option(metavar="text|json", help="Form of the log on standard error.")
+]
 
 Labels = Annotated[
     list[str] | None,
@@ -96,6 +99,13 @@ Token = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Environment variable with the token of the service."),
 ]
+
+
+def use_log(form: str) -> None:
+    """Choose the form of the log; raise `CommandError` if there is no such form."""
+    if form not in logs.FORMS:
+        raise CommandError(f"--log {form}: expected {' or '.join(logs.FORMS)}")
+    logs.use(form)
 
 
 @typed.command(live)
@@ -180,9 +190,7 @@ def serve(
             help="Port, instead of the one in the file; 0 for any free one.",
         ),
     ] = None,
-    log: Annotated[
-        str, typer.Option(metavar="text|json", help="Form of the log on standard error.")
-    ] = "text",
+    log: LogForm = "text",
 ) -> CommandResult:
     """Run the service: events by HTTP, metrics on a page. Ctrl-C or SIGTERM ends it.
 
@@ -193,9 +201,7 @@ def serve(
     """
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
 
-    if log not in logs.FORMS:
-        raise CommandError(f"--log {log}: expected {' or '.join(logs.FORMS)}")
-    logs.use(log)
+    use_log(log)
     try:
         models = models_of(config)
         server = next(iter(models.values())).server

@@ -12,9 +12,8 @@ from typing import Annotated
 import typer
 
 from streammetrics.cli import options as typed
-from streammetrics.cli.live import Config, live
+from streammetrics.cli.live import Config, LogForm, live, use_log
 from streammetrics.cli.result import CommandError, CommandResult
-from streammetrics.live.service import logs
 from streammetrics.live.service.config import settings
 
 __all__ = ["live"]
@@ -36,9 +35,7 @@ def consume(
         str | None,
         typer.Option(metavar="NAME", help="Environment variable with the password or token."),
     ] = None,
-    log: Annotated[
-        str, typer.Option(metavar="text|json", help="Form of the log on standard error.")
-    ] = "text",
+    log: LogForm = "text",
 ) -> CommandResult:
     """Take events from a queue to the store, each once. Ctrl-C or SIGTERM ends it.
 
@@ -52,9 +49,7 @@ def consume(
         queue_of,
     )
 
-    if log not in logs.FORMS:
-        raise CommandError(f"--log {log}: expected {' or '.join(logs.FORMS)}")
-    logs.use(log)
+    use_log(log)
     password = "" if password_env is None else os.environ.get(password_env, "")
     if password_env and not password:
         raise CommandError(

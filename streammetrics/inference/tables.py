@@ -762,7 +762,7 @@ def of_labelings(
         return unsure(asked.level, "jackknife")
     cells = table.cells()
     if counts.size <= few:
-        error, bias = _jackknife(metric, cells.rows, cells.columns, counts)
+        error, bias = _jackknife(metric, value, cells.rows, cells.columns, counts)
         method = f"jackknife of the {counts.size} pairs of labels"
     else:
         draws = drawn(counts, replicates)
@@ -783,7 +783,7 @@ def of_labelings(
 
 
 def _jackknife(
-    metric: LabelingMetric[float], rows: Places, columns: Places, counts: Counts
+    metric: LabelingMetric[float], value: float, rows: Places, columns: Places, counts: Counts
 ) -> tuple[float, float]:
     """Return the standard error and the bias; a row of each pair of labels is left out in turn."""
     n = int(counts.sum())
@@ -794,7 +794,7 @@ def _jackknife(
         left = counts.copy()
         left[place] -= 1
         values[place] = metric.read(overlap(rows, columns, left))
-    mean, value = float(counts @ values) / n, metric.read(overlap(rows, columns, counts))
+    mean = float(counts @ values) / n
     error = math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
     return error, (n - 1) * (mean - value)
 

@@ -57,11 +57,11 @@ def queue_of(url: str, stream: str, group: str, password: str = "") -> Queue:
     return found
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: the consumer is told to end
+class _Stopped(Exception):  # noqa: N818 - not an error: the consumer was asked to stop
     """The consumer ends before a batch is written."""
 
 
-class _Written(Exception):  # noqa: N818 - no error
+class _Written(Exception):  # noqa: N818 - not an error
     """A batch whose writing raised is in the store nevertheless."""
 
 

@@ -194,7 +194,7 @@ class WindowAnswers:
         """Return the windows, newest last, with each metric as columns.
 
         The page gets the newest windows soon, and the next requests older ones, at least one each:
-        `more` says that there are some. What was read is kept if the client leaves.
+        `more` is true while there are some. A client that leaves loses nothing that was read.
 
         Args:
             queries: The live state.

@@ -126,7 +126,7 @@ class Watching:
     def start(self) -> None:
         """Evaluate the rules, and wait longer if there is no last evaluation to show."""
         if self._rules:
-            with suppress(Exception):  # the next request evaluates again, and is told
+            with suppress(Exception):  # the next request evaluates again and gets the error
                 self._judged.get(PATIENCE if self._restored() else FIRST)
 
     def alerts(self) -> Alerts:
