@@ -317,10 +317,12 @@ def by_recalls(
     enough = np.minimum(tp, wrong)[seen] / unit[seen] >= _ENOUGH
     if enough.all() or seen.size > _CLASSES or amounts.size < 2 or not math.isfinite(value):
         return None
-    sides = share_limits(tp[seen], wrong[seen], tail, (unit[seen], unit[seen]))
+    sides = np.array(share_limits(tp[seen], wrong[seen], tail, (unit[seen], unit[seen])))
+    if not np.isfinite(sides).all():  # squares of the weights are beyond float64
+        return None
     found = []
     for side in sides:
-        change = np.asarray(side) * actual[seen] - tp[seen]
+        change = side * actual[seen] - tp[seen]
         hits, predicted = (np.repeat(each[None], seen.size, axis=0) for each in (tp, called))
         own = np.arange(seen.size), seen
         # Wrong predictions of a class become right ones, or right ones those of other classes.
