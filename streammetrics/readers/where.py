@@ -154,7 +154,7 @@ def conditions(text: str) -> tuple[RowCondition, ...]:
         match = _CONDITION.match(text, place)
         if match is None:
             raise ValueError(
-                f"expected column OP value [and ...], e.g. country = DE and age >= 18, at "
+                f"expected column OP value [and ...], e.g. age >= 18 and city = 'New York', at "
                 f"{text[place:] or 'the end'!r}"
             )
         column, value = match["quoted"] or match["name"], match["text"]
