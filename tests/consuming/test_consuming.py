@@ -222,6 +222,24 @@ def test_a_queue_that_was_made_anew_is_told(queue, config, capsys):
     assert "it was made anew; --group with another name" in capsys.readouterr().err
 
 
+def test_entries_that_redis_trimmed_unread_are_told(queue, config):
+    if not isinstance(queue, Redis):
+        pytest.skip("these tell by themselves what they have deleted")
+    path, events = config(), observed(300)
+    queue.send(values(events[:100]))
+    consumer = Consumer(path, queue).begun()
+    until(lambda: n_rows(path) == 100)
+    assert consumer.end()[2] == ""
+    queue.send(values(events[100:]))
+    queue.client.xtrim(STREAM, maxlen=50, approximate=False)
+    consumer = Consumer(path, queue).begun()
+    until(lambda: n_rows(path) == 150)
+    code, _, err = consumer.end()
+    assert code == 0
+    assert err.count("may have been deleted before they were read") == 1
+    check_windows(path, events[:100] + events[250:])
+
+
 MISTAKES = {
     "http://127.0.0.1": "no queue 'http'",
     "redis:": "redis: is not the address of a queue: write redis://",

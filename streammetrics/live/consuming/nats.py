@@ -41,6 +41,8 @@ class NatsStream:
         self._settings = {
             "servers": urls,
             "allow_reconnect": False,
+            "max_reconnect_attempts": 1,  # of the first connection, which also counts as one
+            "reconnect_time_wait": 0,
             "error_cb": _ignore,
             "connect_timeout": _TIMEOUT,
             "ping_interval": _TIMEOUT,  # so that a connection that is cut is noticed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import needs
 from streammetrics.live.consuming.queue import Message, QueueError
+from streammetrics.live.service.logs import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 10.0  # seconds to wait for an answer
 FIELD = b"event"  # the field of an entry that holds its events
+_FIRST = "0-0"  # before all entries
 
 
 class RedisStream:
@@ -37,7 +39,8 @@ class RedisStream:
         with self._reading():
             self._server = redis.Redis.from_url(url, protocol=2, socket_timeout=_TIMEOUT, **login)
         self.title = f"redis {stream} {group}"
-        self._stream, self._group, self._last = stream, group, "0-0"
+        self._stream, self._group, self._last = stream, group, _FIRST
+        self._trimmed = False  # whether the entry that was read last is gone, which was said
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -48,12 +51,12 @@ class RedisStream:
 
     def open(self, position: Position) -> list[str]:
         """Read what follows a position; see `Queue`."""
-        self._last = str(position.get("", "0-0"))
+        self._last, self._trimmed = str(position.get("", _FIRST)), False
         with self._reading():
             self._server.ping()
             found = self._server.type(self._stream)
             if found == b"none":
-                end = "0-0"
+                end = _FIRST
             elif found == b"stream":
                 end = self._server.xinfo_stream(self._stream)["last-generated-id"].decode()
             else:
@@ -63,7 +66,23 @@ class RedisStream:
                 f"the stream {self._stream!r} ends at {end}, before {self._last}, up to which it "
                 "was read: it was made anew; --group with another name reads it from its beginning"
             )
-        return []
+        return self._lost(end)
+
+    def _lost(self, end: str) -> list[str]:
+        """Return a warning if entries between the last one and `end` may have been trimmed.
+
+        A stream is trimmed from its beginning, so nothing is lost while the last one is there.
+        """
+        trimmed = self._last not in {_FIRST, end}
+        with self._reading():
+            trimmed = trimmed and not self._server.xrange(self._stream, self._last, self._last)
+        told, self._trimmed = self._trimmed, trimmed
+        if not trimmed or told:
+            return []
+        return [
+            f"entries after {self._last} may have been deleted before they were read: the stream "
+            f"{self._stream!r} keeps too few for this consumer"
+        ]
 
     def read(self, n: int, seconds: float) -> list[Message]:
         """Return up to `n` entries; see `Queue`."""
@@ -73,6 +92,8 @@ class RedisStream:
         entries = found[0][1] if found else ()
         messages = [Message(_event(fields), "", key.decode()) for key, fields in entries]
         if messages:
+            for lost in self._lost(str(messages[-1].place)):
+                log("warning", lost)
             self._last = str(messages[-1].place)
         return messages
 
