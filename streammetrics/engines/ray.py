@@ -107,8 +107,9 @@ def tap(dataset: Dataset, suite: MetricSet) -> tuple[Dataset, Callable[[], Ledge
 
     Raises:
         IncompatibleMetricsError: The set has already been fed; nothing runs.
-        InvalidBatchError: A column is missing; nothing runs.
-        ray.exceptions.RayTaskError: As for `evaluate`, from whatever consumes the dataset.
+        InvalidBatchError: A column is missing from a dataset whose columns are known; nothing runs.
+        ray.exceptions.RayTaskError: As for `evaluate`, from whatever consumes the dataset; also if
+            a column is missing from what an earlier step of the dataset makes.
 
     Memory and cost:
         Blocks stay as they are and where they are. With each block its task sends the state of
@@ -121,9 +122,9 @@ def tap(dataset: Dataset, suite: MetricSet) -> tuple[Dataset, Callable[[], Ledge
         ledger().compute()
     """
     empty = blank(suite)
-    names = _columns(dataset)
+    names = _columns(dataset, run=False)
     actor = ray.remote(num_cpus=0)(_Kept).remote()
-    feed = _Tap(empty, [] if names is None else empty._reads(names), actor)
+    feed = _Tap(empty, None if names is None else empty._reads(names), actor)
 
     def ledger() -> Ledger:
         made = Ledger(empty)
@@ -137,7 +138,9 @@ def tap(dataset: Dataset, suite: MetricSet) -> tuple[Dataset, Callable[[], Ledge
 class _Tap:
     """Feeds the blocks of a task to a state, and sends it to an actor after each."""
 
-    def __init__(self, suite: MetricSet, names: list[str], actor: Foreign, began: int = 0) -> None:
+    def __init__(
+        self, suite: MetricSet, names: list[str] | None, actor: Foreign, began: int = 0
+    ) -> None:
         self._suite, self._names, self._actor, self._began = suite, names, actor, began
         self._task: str | None = None
 
@@ -153,6 +156,9 @@ class _Tap:
         rows = n_rows(block)
         if rows:
             with located(f"a block of {rows:,} rows", 0, "block"):
+                if self._names is None:
+                    columns = block.column_names if isinstance(block, pa.Table) else block.columns
+                    self._names = self._suite._reads(columns)
                 self._state.update({name: block[name] for name in self._names})
         sent = self._actor.keep.remote(self._began, task, self._attempt, packed(self._state, dumps))
         ray.get(sent)
@@ -180,14 +186,17 @@ class _Kept:
         return self._states
 
 
-def _columns(dataset: object) -> list[str] | None:
-    """Return the columns of a dataset; None where it has no block at all."""
+def _columns(dataset: object, *, run: bool = True) -> list[str] | None:
+    """Return the columns of a dataset; None where it has no block at all.
+
+    Where only a run tells them, a first block is made; without `run`, the result is None.
+    """
     if not isinstance(dataset, Dataset):
         raise TypeError(
             f"{an(type(dataset).__name__)} is not a Ray dataset: pass one, such as "
             "ray.data.read_parquet(path) or ray.data.from_pandas(frame)"
         )
-    names: list[str] | None = dataset.columns()
+    names: list[str] | None = dataset.columns(fetch_if_missing=run)
     return names
 
 

@@ -286,6 +286,25 @@ def test_a_tap_refuses_what_evaluate_refuses():
     assert ledger().n_rows == 0
 
 
+def test_a_tap_runs_no_earlier_step_to_learn_its_columns(tmp_path):
+    runs = tmp_path / "runs"
+
+    def score(table):
+        with runs.open("a") as file:
+            file.write("a run\n")
+        return table
+
+    dataset = blocks(TABLE, []).map_batches(score, batch_format="pyarrow", batch_size=None)
+    tapped, ledger = engine.tap(dataset, suite())
+    assert not runs.exists()
+    assert tapped.count() == N
+    assert runs.read_text() == "a run\n"
+    assert ledger().merged().to_bytes() == EXPECTED
+    less = dataset.map_batches(lambda table: table.drop(["weight"]), batch_format="pyarrow")
+    with pytest.raises(ray.exceptions.RayTaskError, match="no column 'weight'; there are: 'label'"):
+        engine.tap(less, suite())[0].count()
+
+
 def test_a_metric_that_the_workers_cannot_import():
     module = sys.modules["engine_suites"]
     ray.cloudpickle.register_pickle_by_value(module)  # as it is for a main script or a notebook
