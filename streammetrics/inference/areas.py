@@ -39,10 +39,12 @@ class _NeedsCells(Exception):  # noqa: N818 - a signal, not an error
 class _Margins(Margins):
     """A table reduced to the sums of each class, for readouts that use nothing else.
 
-    The sums need not be consistent with any table, so that each can be changed on its own.
+    The sums need not be consistent with any table, so that each can be changed on its own. Readouts
+    in integers need the sums of each class to be at most the share `most` of the total.
     """
 
-    def __init__(self, of: Confusion, sums: Sequence[Floats]) -> None:
+    def __init__(self, of: Confusion, sums: Sequence[Floats], most: float) -> None:
+        self._most = most
         self.labels, self.size, self.kept, self.exponent = of.labels, of.size, of.kept, of.exponent
         self.tp, self.actual, self.predicted = sums
         self.groups, self.seen = len(self.tp), np.repeat(of.seen, len(self.tp), axis=0)
@@ -77,7 +79,7 @@ class _Margins(Margins):
     def integers(self) -> list[Integers]:
         found = []
         for *sums, total in zip(self.actual, self.predicted, self.tp, self.total, strict=True):
-            if max(sums[0].max(), sums[1].max()) > (1 - 4 * _STEP) * total:
+            if max(sums[0].max(), sums[1].max()) > self._most * total:
                 raise _NeedsCells("sums that a step brings above the total")
             shift = _BITS - math.frexp(total)[1]
             parts: Any = (*(_whole(each, shift) for each in sums), _Unread())
@@ -121,18 +123,18 @@ def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
     def read_with(place: int, moved: Floats) -> Numeric:
         sides = [np.repeat(side, len(moved), axis=0) for side in sums]
         sides[place] = moved
-        return read(_Margins(table, sides))
+        return read(_Margins(table, sides, 1 - 4 * _STEP))
 
     return [derivatives(side[0], partial(read_with, place)) for place, side in enumerate(sums)]
 
 
-def read_at(metric: Any, table: Confusion, tp: Floats, predicted: Floats) -> Floats | None:
-    """Return the value for other hits and predictions of the classes, (m, size) each.
+def read_at(metric: Any, table: Confusion, sums: Sequence[Floats]) -> Floats | None:
+    """Return the value for other hits, rows and predictions of the classes, (m, size) each.
 
     Returns ``None`` if the metric reads more of the table than the sums of each class.
     """
     try:
-        found = metric.read(_Margins(table, [tp, np.repeat(table.actual, len(tp), 0), predicted]))
+        found = metric.read(_Margins(table, sums, 1.0))
     except _NeedsCells:
         return None
     return np.asarray(found, np.float64)

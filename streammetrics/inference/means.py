@@ -63,6 +63,7 @@ _SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"
 _NOISE = Fraction(1, 1 << 40)  # share of the squares below which a difference is rounding error
 
 NOT_NEGATIVE = (0.0, math.inf)
+LEAST_FREEDOM = 1 / 64  # degrees of freedom of rows of which one weighs nearly all
 
 Sums = tuple[Fraction, Fraction, Fraction]  # Σ w² x², Σ w² x and Σ w² of one output
 
@@ -85,6 +86,12 @@ def sums_of(metric: Any, held: Any) -> list[Sums]:
     return [(squares[k].fraction(), values[k].fraction(), weights) for k in outputs]
 
 
+def _worth(total: Fraction, held: Any) -> float:
+    """Return how many rows of equal weight those of a state are worth, (Σ w)² / Σ w²."""
+    squares = held.squared_weight.fraction()
+    return float(total**2 / squares) if squares else 0.0
+
+
 def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
     """Return the standard error of a mean; 0 if the rows differ by rounding error only."""
     squares, values, weights = sums
@@ -101,14 +108,19 @@ def _answer(
     errors: Sequence[float],
     low: float,
     high: float = math.inf,
+    *,
+    worth: float,
 ) -> ConfidenceInterval:
-    """Return the limits of each output, or of their mean as if all were perfectly correlated."""
-    n = asked.n_rows
+    """Return the limits of each output, or of their mean as if all were perfectly correlated.
+
+    The rows are `worth` that many of equal weight.
+    """
     scale = _SCALES.get((math.isinf(low), math.isinf(high)), "")
     method = f"Student's t{scale}"
     if not values:
         return unsure(asked.level, method)
-    quantile = t_quantile(1 - asked.tail, n - 1) if n > 1 else math.nan
+    df = max(min(worth, float(asked.n_rows)) - 1, LEAST_FREEDOM)
+    quantile = t_quantile(1 - asked.tail, df) if asked.n_rows > 1 else math.nan
     multioutput = getattr(metric, "multioutput", "uniform_average")
     check_outputs(len(values), multioutput)
     if multioutput == "raw_values":
@@ -145,7 +157,8 @@ def of_losses(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confid
             raise not_anytime(metric)
         return _anytime(metric, asked, held.exact("loss"), held.total, 2)
     found = _means(metric, asked, held, held.means("loss"), held.total)
-    return _answer(metric, asked, *found, *(metric.value_range or NOT_NEGATIVE))
+    ends = metric.value_range or NOT_NEGATIVE
+    return _answer(metric, asked, *found, *ends, worth=_worth(held.total, held))
 
 
 @rule_of(Family.ROOT_MEAN_LOSS)
@@ -154,7 +167,7 @@ def of_roots(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confide
     values, errors = _means(metric, asked, held, held.means("loss"), held.total)
     roots = [root(value) for value in values]
     halved = [e / 2 / r if r else 0.0 for e, r in zip(errors, roots, strict=True)]
-    return _answer(metric, asked, roots, halved, 0.0)
+    return _answer(metric, asked, roots, halved, 0.0, worth=_worth(held.total, held))
 
 
 @rule_of(Family.MEAN, Family.MEAN_ERROR)
@@ -164,7 +177,8 @@ def of_values(metric: Metric, asked: ConfidenceRequest, held: Moments) -> Confid
         means = held.means("x")
     else:
         means = [p - y for y, p in zip(held.means("y"), held.means("p"), strict=True)]
-    return _answer(metric, asked, *_means(metric, asked, held, means, held.total), -math.inf)
+    found = _means(metric, asked, held, means, held.total)
+    return _answer(metric, asked, *found, -math.inf, worth=_worth(held.total, held))
 
 
 @rule_of(Family.LOSS_RATIO)
@@ -188,7 +202,7 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
         n = asked.n_rows
         errors.append(0.0 if vanishes else root(squares * n / (n - 1) / down**2))
         values.append(ratio)
-    return _answer(metric, asked, values, errors, 0.0)
+    return _answer(metric, asked, values, errors, 0.0, worth=_worth(held[0].total, held[0]))
 
 
 @rule_of(Family.LOG_LOSS, Family.BRIER, Family.SCORE_LOSS, Family.SIGNED_SCORE_LOSS, anytime=True)
@@ -209,8 +223,9 @@ def of_probabilities(
     _, errors = _means(metric, asked, held, means, total)
     factors = [value] if means else [], [scale * e for e in errors]
     if metric.family != Family.BRIER:
-        return _answer(metric, asked, *factors, *(metric.value_range or NOT_NEGATIVE))
-    low, high = interval = _answer(metric, asked, *factors, 0.0)
+        ends = metric.value_range or NOT_NEGATIVE
+        return _answer(metric, asked, *factors, *ends, worth=_worth(total, held))
+    low, high = interval = _answer(metric, asked, *factors, 0.0, worth=_worth(total, held))
     # Limits for few rows would exceed the largest loss.
     return ConfidenceInterval(low, min(high, 2 * scale), interval.level, interval.method)
 
@@ -222,7 +237,8 @@ def of_perplexity(
     """The exponential of the limits of the mean log loss."""
     total = held.rows.fraction()
     means = [held.total.fraction() / total] if total else []
-    low, high = _answer(metric, asked, *_means(metric, asked, held, means, total), 0.0)
+    found = _means(metric, asked, held, means, total)
+    low, high = _answer(metric, asked, *found, 0.0, worth=_worth(total, held))
     method = "Student's t, on the logarithm of the log loss"
     ends = exponential(low), exponential(high)
     return ConfidenceInterval(*ends, asked.level, method)
@@ -257,7 +273,7 @@ def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> Confidenc
         error = error / 2 / value if value else 0.0
     elif mean:  # the value is a multiple of the mean
         error *= value / float(mean)
-    return _answer(metric, asked, [value], [error], low, high)
+    return _answer(metric, asked, [value], [error], low, high, worth=_worth(total, held))
 
 
 _FAINT = 2.0**-960  # a sum of squared weights below this lacks digits
@@ -294,7 +310,8 @@ def of_means(metric: RowMean, asked: ConfidenceRequest, held: FormulaSum) -> Con
     if around <= _NOISE * size or size >= LARGEST:
         return unsure(asked.level, method)
     error = math.sqrt(around * n / (n - 1) / total**2)
-    sides = limits(metric.readout(held), error, t_quantile(1 - asked.tail, n - 1), low, high)
+    df = max(min(_worth(total, held), float(n)) - 1, LEAST_FREEDOM)
+    sides = limits(metric.readout(held), error, t_quantile(1 - asked.tail, df), low, high)
     return ConfidenceInterval(*sides, asked.level, method)
 
 

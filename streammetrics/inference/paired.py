@@ -32,7 +32,7 @@ from streammetrics.inference.distributions import (
     t_quantile,
     t_tail,
 )
-from streammetrics.inference.means import error_of_mean, slopes_of_means
+from streammetrics.inference.means import LEAST_FREEDOM, error_of_mean, slopes_of_means
 from streammetrics.inference.units import is_whole_area, warn_few
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
 from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
@@ -416,7 +416,7 @@ class MeanFamily(PairedTest):
         worth = float(weight**2 / joint.product(0, 0).fraction())  # in rows of equal weight
         if difference and spread <= size * _ROUNDING**2:
             return constant(difference, max(2.0 ** (1 - worth), LEAST), level)
-        return estimated(difference, error, level, PAIRED_T, max(worth - 1, 1.0))
+        return estimated(difference, error, level, PAIRED_T, max(worth - 1, LEAST_FREEDOM))
 
     def _terms(self, side: Side, joint: JointMoments) -> list[tuple[int, Fraction]]:
         """Return the place of each term of a model, and the derivative of its value by the mean.
@@ -490,11 +490,11 @@ class CurveFamily(PairedTest):
         if not math.isfinite(difference):
             return estimated(difference, math.nan, level, test, math.inf)
         if len(joint.strata) == 2 and joint.counts.tolist() == joint.sums[:, 1].to_float().tolist():  # type: ignore[union-attr]  # an array
-            variance = self._by_class(one, other, joint)
+            variance, df = self._by_class(one, other, joint), math.inf
         else:
-            variance = self._by_row(one, other, joint)
+            variance, df = self._by_row(one, other, joint)
         n = int(one.metric.n_rows)
-        return estimated(difference, math.sqrt(variance), level, test, math.inf, n)
+        return estimated(difference, math.sqrt(variance), level, test, df, n)
 
     def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
         """Return the variance, from the exact one of each class and the sampled correlation."""
@@ -520,16 +520,25 @@ class CurveFamily(PairedTest):
             total += max(spread, 0.0) / (count - least) if count > least else math.nan
         return total
 
-    def _by_row(self, one: Side, other: Side, sample: RowSample) -> float:
-        """Return the variance from the sample alone, for weighted rows or (n, K) scores."""
+    def _by_row(self, one: Side, other: Side, sample: RowSample) -> tuple[float, float]:
+        """Return the variance from the sample alone, for weighted rows or (n, K) scores.
+
+        Also returns the degrees of freedom: inf, or for weights the number of equal rows that those
+        of the class with the fewest are worth, less one.
+        """
         known = np.asarray(sample.sums.to_float())
-        whole, total = float(known[:, 0].sum()), 0.0
-        for rows, (_, squares) in zip(sample.strata, known, strict=True):
-            gap = self._adds(one, rows.points) - self._adds(other, rows.points)
-            amount = rows.copies * rows.points[:, -1] ** 2
-            if amount.any():
-                total += float(np.dot(amount, gap**2)) * squares / float(amount.sum())
-        return total / whole**2
+        whole, total, least = known[:, 0].sum(), np.float64(0.0), np.float64(math.inf)
+        with own_arithmetic():  # squares may be beyond float64
+            for rows, (weight, squares) in zip(sample.strata, known, strict=True):
+                gap = self._adds(one, rows.points) - self._adds(other, rows.points)
+                amount = rows.copies * rows.points[:, -1] ** 2
+                if amount.any():
+                    total += np.dot(amount, gap**2) * squares / amount.sum()
+                    least = np.fmin(least, weight * weight / squares)
+            variance = float(total / whole / whole)
+        if (known[:, 0] == sample.counts).all():
+            return variance, math.inf
+        return variance, max(float(least) - 1, LEAST_FREEDOM)
 
     def _adds(self, side: Side, points: Floats) -> Floats:
         """Return the influence of rows on the class average, times the weight of all rows."""
@@ -768,8 +777,9 @@ class SampledFamily(PairedTest):
         # Effective number of rows of the sample, and of all rows.
         total, squares = np.asarray(joint.sums.to_float())[0].tolist()
         weight = rows.points[:, -1]
-        worth = float(copies @ weight) ** 2 * squares, total**2 * float(copies @ weight**2)
-        error = spread * math.sqrt(worth[0] / worth[1]) if worth[1] > 0 else math.nan
+        with own_arithmetic():  # squares may be beyond float64
+            worth = (copies @ weight) ** 2 / (copies @ weight**2), np.float64(total) ** 2 / squares
+            error = spread * float(np.sqrt(worth[0] / worth[1]))
         return estimated(difference, error, level, JACKKNIFE, size - 1)
 
     def _thinned(self, copies: Ints) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from streammetrics.core.confidence import (
     unsure,
     without,
 )
+from streammetrics.core.errors import NoConfidenceError
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import (
     REPLICATES,
@@ -38,12 +40,16 @@ from streammetrics.metrics.classification.base import ContingencyMetric, is_tabl
 from streammetrics.metrics.classification.view import Confusion, LabelCounts, RowCounts
 from streammetrics.metrics.clustering.pairs import Overlap
 from streammetrics.metrics.families import BY, Family
-from streammetrics.statistics.tables import LabelTables, RowTables
+from streammetrics.statistics.tables import (
+    ContingencyTable,
+    LabelTables,
+    RowTables,
+    ThresholdTable,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from streammetrics.core.errors import NoConfidenceError
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import GroupedStates
     from streammetrics.core.types import Floats, Ints, Numeric, Places
@@ -61,12 +67,7 @@ if TYPE_CHECKING:
     from streammetrics.metrics.scores.losses import BrierScore
     from streammetrics.statistics.matches import MatchTable
     from streammetrics.statistics.scores.losses import ProbabilityLossSum
-    from streammetrics.statistics.tables import (
-        ContingencyTable,
-        LabelPairs,
-        ThresholdTable,
-        TopKHits,
-    )
+    from streammetrics.statistics.tables import LabelPairs, TopKHits
 
     Counts = Ints
 
@@ -283,65 +284,114 @@ def general(
     if isinstance(value, float):
         if math.isnan(low) and value in ends and math.isfinite(ends[1]):
             return at_end(value, ends, smallest(amounts, squares), asked)
-        if (down_up := by_recalls(metric, value, amounts, squares, asked.tail)) is not None:
-            low = min(low, max(ends[0], value - down_up[0]))
-            high = max(high, min(ends[1], value + down_up[1]))
-            method += ", and recalls of rare classes by Wilson's score"
+        if (wider := by_shares(metric, value, amounts, squares, asked.tail)) is not None:
+            low, high = min(low, wider[0]), max(high, wider[1])
+            method += ", and shares of rare classes by Wilson's score"
         return ConfidenceInterval(low, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
 
 
 _ENOUGH = 5  # right rows, and wrong ones, of a class that tell how its recall varies
-_CLASSES = 512  # most classes for `by_recalls`
+_CLASSES = 512  # most classes for `by_shares`
 
 
-def by_recalls(
+def by_shares(
     metric: ContingencyMetric, value: float, amounts: Confusion, squares: Confusion, tail: float
 ) -> tuple[float, float] | None:
-    """Return how far a value moves down and up with the recalls of its classes (MOVER).
+    """Return the limits by how a value moves with recalls or precisions of rare classes (MOVER).
 
-    The derivatives count a class whose few rows are all right as certain. Here each recall moves to
-    its limits by Wilson's score; the predictions that this takes from a class or gives it are those
-    of the other classes, in proportion. Returns ``None`` if all classes have rows enough, or if the
-    metric reads single cells.
+    The derivatives count a class whose few rows are all right as certain. Here the recall of each
+    class moves to its limits by Wilson's score, or its precision if that moves the value further.
+    The rows that this takes from a class or gives it are those of the other classes, in proportion.
+    Distances are logarithmic for a value without an upper end. Returns ``None`` if all classes have
+    rows enough, or if the metric reads single cells.
 
     Reference: Zou and Donner, "Construction of confidence limits about effect measures", Stat. Med.
     27 (2008).
     """
-    tp, actual, called, weights = (
-        side[0] for side in (amounts.tp, amounts.actual, amounts.predicted, squares.actual)
-    )
-    seen = np.flatnonzero(actual > 0)
-    wrong = actual - tp
-    unit = np.divide(weights, actual, out=np.ones_like(actual), where=actual > 0)
+    ends = metric.value_range or UNBOUNDED
+    if amounts.size < 2 or not math.isfinite(value):
+        return None
+    every = [_by_shares_of(metric, amounts, squares, tail, side) for side in (_ACTUAL, _PREDICTED)]
+    values = [each for each in every if each is not None]
+    if not values:
+        return None
+    logarithmic = ends[0] == 0 and math.isinf(ends[1]) and value > 0
+    with np.errstate(divide="ignore"):
+        origin = math.log(value) if logarithmic else value
+        moves = [(np.log(each) if logarithmic else each) - origin for each in values]
+    moves = [np.where(np.isnan(each), 0.0, each) for each in moves]
+    down = max(math.hypot(*np.minimum(each.min(axis=0), 0)) for each in moves)
+    up = max(math.hypot(*np.maximum(each.max(axis=0), 0)) for each in moves)
+    if logarithmic:
+        return value * math.exp(-down), value * math.exp(up) if up < _LARGE else math.inf
+    return max(ends[0], value - down), min(ends[1], value + up)
+
+
+def of_rare(
+    metric: Any, asked: ConfidenceRequest, statistics: Sequence[object]
+) -> tuple[float, float] | None:
+    """Return the limits of `by_shares` for the state of a metric; ``None`` if it has none.
+
+    Limits of other kinds, which also see no variance in classes that are all right, are at least as
+    wide.
+    """
+    (table, *more), exempt = statistics, (Family.HITS, Family.MISSES, Family.COST)
+    is_one = isinstance(metric, ContingencyMetric) and not more and metric.family not in exempt
+    if not is_one or not isinstance(table, ContingencyTable | ThresholdTable):
+        return None
+    with suppress(NoConfidenceError):
+        amounts, squares = tables_of(metric, asked, table)
+        value = metric._of_table(amounts)
+        if isinstance(value, float):
+            return by_shares(metric, value, amounts, squares, asked.tail)
+    return None
+
+
+_ACTUAL, _PREDICTED = 1, 2
+_LARGE = 700.0  # logarithm of what is near the largest float64
+
+
+def _by_shares_of(
+    metric: ContingencyMetric, amounts: Confusion, squares: Confusion, tail: float, side: int
+) -> Floats | None:
+    """Return the values where the share of hits of each class is at its limits, (2, classes).
+
+    The share is that of the rows of a class, or of its predictions.
+    """
+    sums = [table[0] for table in (amounts.tp, amounts.actual, amounts.predicted)]
+    tp, of, total = sums[0], sums[side], float(amounts.total[0])
+    weights = (squares.actual if side == _ACTUAL else squares.predicted)[0]
+    seen = np.flatnonzero(of > 0)
+    wrong = of - tp
+    unit = np.divide(weights, of, out=np.ones_like(of), where=of > 0)
     enough = np.minimum(tp, wrong)[seen] / unit[seen] >= _ENOUGH
-    if enough.all() or seen.size > _CLASSES or amounts.size < 2 or not math.isfinite(value):
+    if enough.all() or seen.size > _CLASSES:
         return None
     sides = np.array(share_limits(tp[seen], wrong[seen], tail, (unit[seen], unit[seen])))
     if not np.isfinite(sides).all():  # squares of the weights are beyond float64
         return None
-    found = []
-    for side in sides:
-        change = side * actual[seen] - tp[seen]
-        hits, predicted = (np.repeat(each[None], seen.size, axis=0) for each in (tp, called))
-        own = np.arange(seen.size), seen
-        # Wrong predictions of a class become right ones, or right ones those of other classes.
-        others = np.where(change[:, None] > 0, predicted - hits, predicted)
+    own, found = (np.arange(seen.size), seen), []
+    for share in sides:
+        change = share * of[seen] - tp[seen]
+        moved = [np.repeat(each[None], seen.size, axis=0) for each in sums]
+        hits, other = moved[0], moved[_ACTUAL + _PREDICTED - side]
+        # Wrong rows of a class become right ones, or right ones those of other classes.
+        others = np.where(change[:, None] > 0, other - hits, other)
         others[own] = 0.0
         whole = others.sum(axis=1, keepdims=True)
-        share = np.divide(
+        part = np.divide(
             others, whole, out=np.full_like(others, 1 / (amounts.size - 1)), where=whole > 0
         )
-        predicted = np.maximum(predicted - share * change[:, None], 0.0)
         hits[own] += change
-        predicted[own] = called[seen] + change
-        values = read_at(metric, amounts, hits, np.maximum(predicted, hits))
+        other -= part * change[:, None]
+        other[own] = sums[_ACTUAL + _PREDICTED - side][seen] + change
+        np.clip(other, hits, total, out=other)
+        values = read_at(metric, amounts, moved)
         if values is None:
             return None
-        found.append(values - value)
-    moves = np.nan_to_num(np.array(found))
-    down, up = np.minimum(moves.min(axis=0), 0), np.maximum(moves.max(axis=0), 0)
-    return math.sqrt(float(down @ down)), math.sqrt(float(up @ up))
+        found.append(values)
+    return np.array(found)
 
 
 def _grows(metric: ContingencyMetric, slopes: Floats, amounts: Confusion) -> bool:
@@ -600,19 +650,23 @@ def of_averages(
     _check_rows(metric, asked, float(counts.total[0]), counts.counts is not None)
     if metric.average is not None:
         return _of_mean(metric, asked, counts)
+    low, high, method = _of_each_label(metric, asked, counts)
+    low, high = (LabelledArray.of(np.atleast_1d(side), counts.labels) for side in (low, high))
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _of_each_label(
+    metric: AveragedMetric[Any], asked: ConfidenceRequest, counts: LabelCounts
+) -> tuple[Floats, Floats, str]:
+    """Return the limits of each label, and their method."""
     parts = parts_of(metric)
     if parts is not None:
         rows = shares_of(parts, counts, 1)  # type: ignore[arg-type]  # a label stands for a class
-        low, high = interval = share(
-            metric, asked, [s[0] for s in rows], [s[0] for s in rows], parts[2]
-        )
-        method = interval.method
-    else:
-        sides = [_of_label(metric, asked, cells) for cells in counts.tables.reshape(-1, 4)]
-        low, high = (np.array([side[end] for side in sides]) for end in (0, 1))
-        method = sides[0].method if sides else JACKKNIFE
-    low, high = (LabelledArray.of(np.atleast_1d(side), counts.labels) for side in (low, high))
-    return ConfidenceInterval(low, high, asked.level, method)
+        interval = share(metric, asked, [s[0] for s in rows], [s[0] for s in rows], parts[2])
+        return interval.low, interval.high, interval.method
+    sides = [_of_label(metric, asked, cells) for cells in counts.tables.reshape(-1, 4)]
+    low, high = (np.array([side[end] for side in sides]) for end in (0, 1))
+    return low, high, sides[0].method if sides else JACKKNIFE
 
 
 def check_known(metric: Metric[Any]) -> None:
@@ -676,6 +730,12 @@ def _of_mean(
         return at_end(value, span, float(classes[classes > 0].min()), asked)
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
     method = f"{JACKKNIFE}, of a mean over labels as if they varied together (at most)"
+    if (np.minimum(cells[:, 1:3], cells[:, 3:]) < _ENOUGH).any():  # as in `by_shares`
+        sides = _of_each_label(metric, asked, counts)[:2]
+        moves = [share * (np.atleast_1d(side)[counted] - values[counted]) for side in sides]
+        down, up = (math.hypot(*np.nan_to_num(each)) for each in moves)
+        low, high = min(low, max(span[0], value - down)), max(high, min(span[1], value + up))
+        method += ", and shares of rare labels by Wilson's score"
     return ConfidenceInterval(low, high, asked.level, method)
 
 
@@ -746,6 +806,7 @@ def _check_rows(metric: Metric, asked: ConfidenceRequest, total: float, counted:
 
 _FEW = 512  # most pairs of labels for a jackknife
 _COSTLY = 8  # relative cost of an adjusted information
+_ROUNDED = 2.0**-40  # relative; values and errors that are apart by less are equal
 
 
 @rule_of(Family.LABELINGS, Family.ADJUSTED_INFORMATION)
@@ -772,15 +833,21 @@ def of_labelings(
         error, bias = float(np.std(values)), float(np.mean(values)) - value
         method = f"bootstrap of {counts.size} pairs of labels"
     ends, quantile = metric.value_range or UNBOUNDED, normal_quantile(1 - asked.tail)
+    whole = Overlap.of(table)
     # On the scale of logarithms, mutual information near 0 would have no upper limit to speak of.
-    low, high = limits(value, error, quantile, *(ends if math.isfinite(ends[1]) else UNBOUNDED))
-    if not error and value == ends[1]:
-        return at_end(value, ends, float(Overlap.of(table).true_sizes.min()), asked)
+    scale = ends[0], metric.largest(whole)
+    low, high = limits(value, error, quantile, *(scale if math.isfinite(scale[1]) else UNBOUNDED))
+    if math.isfinite(scale[1]) and value >= scale[1] * (1 - _ROUNDED):
+        alone = at_end(value, scale, float(whole.true_sizes.min()), asked)
+        if error <= _ROUNDED * value:
+            return alone
+        low, high = np.fmin(low, alone.low), np.fmax(high, alone.high)
     if error and math.isfinite(value - bias):
         # Chance alone raises most values: the limits are also those without that bias.
         reach = quantile * error
         low = max(ends[0], min(value, np.fmin(low, value - bias - reach)))
-        high = min(ends[1], max(value, np.fmax(high, value - bias + reach)))
+        high = max(value, np.fmax(high, value - bias + reach))
+        high = min(scale[1] if math.isfinite(ends[1]) else math.inf, high)
     return ConfidenceInterval(float(low), float(high), asked.level, method)
 
 

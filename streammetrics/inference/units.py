@@ -25,6 +25,7 @@ from streammetrics.core.columns.schema import reject
 from streammetrics.core.confidence import (
     Biased,
     ConfidenceInterval,
+    ConfidenceRequest,
     Refusal,
     check_level,
     unsure,
@@ -43,6 +44,7 @@ from streammetrics.core.results.values import LabelledArray, Values
 from streammetrics.core.statistic import GroupedStates
 from streammetrics.inference.areas import class_influences
 from streammetrics.inference.distributions import limits, t_quantile
+from streammetrics.inference.tables import of_rare
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import staircases
 from streammetrics.statistics.grouped.grouped import MOST_UNITS, Groups, unit_plan
@@ -418,6 +420,10 @@ def _limits(
         low, high = LabelledArray(low, value.axes), LabelledArray(high, value.axes)
     else:
         low, high = float(low), float(high)
+        asked = ConfidenceRequest(level, False, metric._n_rows(whole))
+        if (wider := of_rare(metric, asked, statistics)) is not None:
+            low, high = float(np.fmin(low, wider[0])), float(np.fmax(high, wider[1]))
+            method += ", and shares of rare classes by Wilson's score"
     return ConfidenceInterval(low, high, level, method)
 
 

@@ -142,6 +142,10 @@ class PearsonsContingencyCoefficient(LabelingMetric[float]):
         phi = phi_squared(overlap)
         return math.sqrt(phi / (1 + phi))
 
+    def largest(self, overlap: Overlap) -> float:
+        """Return √(1 - 1 / min(r, c))."""
+        return math.sqrt(1 - 1 / min(len(overlap.true_sizes), len(overlap.pred_sizes)))
+
 
 class TheilsU(LabelingMetric[float]):
     """Theil's U: the share of the entropy of `labels_true` that `labels_pred` explains.

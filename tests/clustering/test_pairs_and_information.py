@@ -262,3 +262,21 @@ def test_beta_is_positive(metric, beta):
 def test_unknown_averages_are_refused():
     with pytest.raises(ValueError, match="average"):
         sm.NormalizedMutualInfo(average="mean")
+
+
+@pytest.mark.parametrize("cls", [sm.MutualInfo, sm.PearsonsContingencyCoefficient])
+@pytest.mark.parametrize("differ", [0, 1])
+def test_labelings_that_hardly_differ_have_limits(cls, differ):
+    true = np.repeat([0, 1, 2], [30, 20, 10])
+    pred = true.copy()
+    pred[:differ] = 1
+    metric = cls().update(true, pred)
+    low, high = metric.confidence()
+    # As unsure as Cramér's V, which has the same largest value for labelings of all sizes.
+    v_low, _ = sm.CramersV().update(true, pred).confidence()
+    assert 0 < low < metric.compute() * (1 - (1 - v_low) / 8)
+    assert high >= metric.compute()
+    if cls is sm.PearsonsContingencyCoefficient:
+        assert high <= math.sqrt(2 / 3)
+    balanced = cls().update(np.repeat([0, 1, 2], 20), np.repeat([2, 0, 1], 20)).confidence()
+    assert 0 < balanced.low < balanced.high

@@ -43,6 +43,11 @@ def error(line, level=0.95, df=None):
     return (line.high - line.low) / (2 * quantile)
 
 
+def freedom(*weights):
+    """Return the degrees of freedom of weighted rows of the classes."""
+    return min(w.sum() ** 2 / (w**2).sum() for w in weights) - 1
+
+
 # --- counts --------------------------------------------------------------------------------------
 
 
@@ -174,7 +179,8 @@ def test_average_precision_varies_as_its_derivatives_by_each_row_say(weighted):
             slopes.append((ends[0] - ends[1]) / 2e-5)
         adds.append(np.array(slopes))
     expected = np.sqrt((w**2 * (adds[0] - adds[1]) ** 2).sum())
-    assert error(line) == pytest.approx(expected, rel=1e-5)
+    df = freedom(w[rows["y_true"] == 0], w[rows["y_true"] == 1]) if weighted else None
+    assert error(line, df=df) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
@@ -207,7 +213,42 @@ def test_weighted_areas_and_averages_of_classes_vary_as_their_rows(seen):
                 slopes.append((ends[0] - ends[1]) / 2e-5)
             adds.append(np.array(slopes))
         expected = np.sqrt((weight**2 * (adds[0] - adds[1]) ** 2).sum())
-        assert error(line) == pytest.approx(expected, rel=1e-4)
+        assert error(line, df=freedom(weight)) == pytest.approx(expected, rel=1e-4)
+
+
+HEAVY = {
+    "loss": (sm.MAE(), lambda rng, n: (rng.random(n), *rng.random((2, n)))),
+    "area": (sm.ROCAUC(), lambda rng, n: (rng.integers(0, 2, n), *rng.random((2, n)))),
+    "texts": (sm.ExactMatch(), lambda rng, n: rng.choice(["yes", "no"], (3, n))),
+}
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+@pytest.mark.parametrize("heavy", [100.0, 1e4, 1e6])
+def test_one_heavy_row_decides_nothing(kind, heavy):
+    metric, draw = HEAVY[kind]
+    weight, wrong = np.ones(100), 0
+    weight[0] = heavy
+    for seed in range(40):
+        y, a, b = draw(np.random.default_rng(seed), 100)
+        shared = "reference" if kind == "texts" else "y_true"
+        suite = sm.MetricSet({"m": metric.copy()}, columns={"sample_weight": "w"})
+        found = sm.Comparison(suite, ["a", "b"])
+        (line,) = found.update({shared: y, "a": a, "b": b, "w": weight}).compute()
+        wrong += line.p <= 0.05
+    assert wrong <= 6  # 40 equal pairs: more have a chance of 1 % at 5 %
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("weight", [[1e200, 1, 1, 1, 1, 1], [1e-200] * 6])
+@pytest.mark.parametrize("metric", [sm.ROCAUC(), sm.AveragePrecision(), sm.R2(), sm.LogLoss()])
+def test_weights_whose_squares_are_no_float64_leave_a_difference_without_limits(metric, weight):
+    suite = sm.MetricSet({"m": metric}, columns={"sample_weight": "w"})
+    rows = {"y_true": [0, 1, 1, 0, 1, 0], "w": weight}
+    rows |= {"a": [0.1, 0.9, 0.4, 0.2, 0.8, 0.6], "b": [0.3, 0.4, 0.6, 0.7, 0.9, 0.1]}
+    (line,) = sm.Comparison(suite, ["a", "b"]).update(rows).compute()
+    assert math.isfinite(line.difference)
+    assert not line.p <= 0.05
 
 
 # --- losses --------------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ RARE = [
     [5000, 1, 1, 10],
     [10**6, 100, 100, 500],
     [10**12, 1, 3, 5],
-    [3 * 10**15, 10, 3, 50],
+    [3 * 10**15, 10, 5, 50],  # with fewer of a kind, Wilson's limits would be wider
 ]
 
 
@@ -280,6 +280,68 @@ def test_a_rare_class_has_the_limits_of_the_exact_derivatives(metric, formula, c
     sides = [math.tanh(math.atanh(value) + z * error / (1 - value**2)) for z in (-Z, Z)]
     found = metric.copy().update([0, 0, 1, 1], [0, 1, 0, 1], counts=counts)
     assert found.confidence() == pytest.approx(sides, rel=1e-4)
+
+
+def reach(metric, true, pred, **counts):
+    found = metric.update(true, pred, **counts)
+    low, high = found.confidence()
+    return low, high
+
+
+@pytest.mark.parametrize("n", [400, 10**5, 10**7])
+def test_a_class_that_is_all_right_is_as_unsure_beside_any_number_of_others(n):
+    true, pred = [1, 0, 0], [1, 0, 1]
+    counts = [8, n - n // 20, n // 20]
+    low, high = reach(sm.Informedness(), true, pred, counts=counts)
+    balanced = reach(sm.BalancedAccuracy(), true, pred, counts=counts)
+    assert (low, high) == pytest.approx((2 * balanced[0] - 1, 2 * balanced[1] - 1), rel=1e-6)
+    assert low < 0.63  # Wilson's limit of a recall of 8 rows is 0.6756
+    for same in (sm.MatthewsCorrcoef(), sm.CohenKappa(), sm.Markedness()):
+        assert "rare classes" in same.update(true, pred, counts=counts).confidence().method
+    weights = reach(sm.Informedness(), [1] * 8 + [0] * 400, [1] * 8 + [0] * 380 + [1] * 20,
+                    sample_weight=[1e-3] * 8 + [1.0] * 400)  # fmt: skip
+    assert weights[0] < 0.63
+
+
+@pytest.mark.parametrize(
+    ("of_rows", "of_predictions"),
+    [
+        (sm.Recall(average="macro"), sm.Precision(average="macro")),
+        (sm.F1(average="macro"), sm.F1(average="macro")),
+        (sm.Jaccard(average="macro"), sm.Jaccard(average="macro")),
+        (sm.MatthewsCorrcoef(), sm.MatthewsCorrcoef()),
+        (sm.CohenKappa(), sm.CohenKappa()),
+    ],
+)
+def test_rare_predictions_are_as_unsure_as_rare_classes(of_rows, of_predictions):
+    true, pred = [0, 0, 1, 1, 2, 1], [0, 1, 0, 1, 2, 2]
+    counts = [60000, 5000, 5000, 30000, 8, 3]
+    one = reach(of_rows.copy(), true, pred, counts=counts)
+    other = reach(of_predictions.copy(), pred, true, counts=counts)
+    assert one == pytest.approx(other, rel=1e-9)
+
+
+def test_a_rare_label_is_unsure_in_a_mean_over_labels():
+    rng = np.random.default_rng(0)
+    true = np.zeros((4000, 3), int)
+    true[:, :2] = rng.random((4000, 2)) < 0.4
+    pred = np.where(rng.random(true.shape) < 0.1, 1 - true, true)
+    pred[:, 2] = 0
+    true[:5, 2] = pred[:5, 2] = 1
+    mean = sm.Recall(average="macro", multilabel=True).update(true, pred).confidence()
+    each = sm.Recall(average=None, multilabel=True).update(true, pred).confidence()
+    assert mean.high - mean.low > (each.high[2] - each.low[2]) / 3 > 0.14
+    assert mean.method.endswith("rare labels by Wilson's score")
+
+
+@pytest.mark.parametrize("counts", [[4, 4, 4, 4], [395, 5, 1, 7], [30, 2, 1, 40]])
+def test_an_odds_ratio_of_few_rows_has_limits_on_the_scale_of_logarithms(counts):
+    odds = sm.DiagnosticOddsRatio().update([0, 0, 1, 1], [0, 1, 0, 1], counts=counts)
+    reach = 1.959964 * math.sqrt(sum(1 / count for count in counts))  # Woolf's
+    low, high = odds.confidence()
+    assert low <= odds.compute() * math.exp(-reach) * (1 + 1e-6)
+    assert low > 0
+    assert high >= odds.compute() * math.exp(reach) * (1 - 1e-6)
 
 
 def test_uneven_weights_leave_a_value_one_that_does_not_grow():

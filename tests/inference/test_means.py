@@ -86,7 +86,8 @@ def test_weights_count_by_their_squares():
     e = abs(y - p)
     mean = np.average(e, weights=w)
     error = math.sqrt((w**2 * (e - mean) ** 2).sum() * 300 / 299) / w.sum()
-    half = scipy.stats.t.ppf(0.975, 299) * error / mean
+    worth = w.sum() ** 2 / (w**2).sum()  # in rows of equal weight
+    half = scipy.stats.t.ppf(0.975, worth - 1) * error / mean
     interval = sm.MAE().update(y, p, sample_weight=w).confidence()
     assert tuple(interval) == pytest.approx(
         (mean / math.exp(half), mean * math.exp(half)), rel=1e-9

@@ -314,3 +314,12 @@ def test_default_limits_of_a_set_with_a_unit_hold_where_users_differ():
             inside[unit] += low <= 2 / 3 <= high
     assert inside[...] >= 0.91 * 400
     assert inside[None] < 0.75 * 400
+
+
+@pytest.mark.parametrize("cls", [sm.BalancedAccuracy, sm.Informedness, sm.Recall, sm.GMean])
+def test_a_rare_class_that_is_all_right_is_as_unsure_by_unit_as_by_row(cls):
+    rows = {"y_true": [1] * 8 + [0] * 392, "y_pred": [1] * 28 + [0] * 372}
+    found = sm.MetricSet({"m": cls()}, unit="u").update(**rows, u=np.arange(400))["m"]
+    by_unit, by_row = found.confidence(), found.confidence(unit=None)
+    assert by_unit.low <= by_row.low + 1e-9
+    assert by_unit.high >= by_row.high - 1e-3

@@ -185,6 +185,10 @@ class MutualInfo(InformationMetric):
         """Return the information."""
         return mutual
 
+    def largest(self, overlap: Overlap) -> float:
+        """Return the smaller entropy."""
+        return min(entropy(overlap.true_sizes), entropy(overlap.pred_sizes))
+
 
 class NormalizedMutualInfo(InformationMetric):
     """Normalized mutual information: the mutual information over the mean of both entropies.

@@ -102,6 +102,10 @@ class LabelingMetric(Metric[V_co]):
         """Return the counts of pairs of labels."""
         return (LabelPairs(nan_policy=self.nan_policy),)
 
+    def largest(self, overlap: Overlap) -> float:
+        """Return the largest value that labelings with clusters of these sizes can have."""
+        return (self.value_range or (-math.inf, math.inf))[1]
+
     def readout(self, table: LabelPairs) -> V_co:
         """Return the value for the counts; ``nan`` without rows."""
         return self.read(Overlap.of(table)) if len(table.counts) else self._nothing()
