@@ -287,14 +287,20 @@ class Grouped(Statistic):
         """Add what another has seen, key by key."""
         if not other.size:
             return
-        if self.size and self.keys.dtype.kind != other.keys.dtype.kind:
+        if not self.size:
+            self.keys, self.rows, self.kinds = other.keys, other.rows, other.kinds
+            self.states, self._known = other.states, _NO_PLACES
+            return
+        if self.keys.dtype.kind != other.keys.dtype.kind:
             raise IncompatibleMetricsError("keys of text and integers cannot be joined")
-        try:
-            labels, twin = other.keys, other.fork()
-            places = self._places(labels, np.arange(len(labels)))
-        except InvalidBatchError as error:
-            raise IncompatibleMetricsError(str(error)) from None
-        twin._move(self.keys, places)
+        twin = other
+        if not np.array_equal(self.keys, other.keys):
+            try:
+                labels, twin = other.keys, other.fork()
+                places = self._places(labels, np.arange(len(labels)))
+            except InvalidBatchError as error:
+                raise IncompatibleMetricsError(str(error)) from None
+            twin._move(self.keys, places)
         self.kinds = self.kinds.plus(twin.kinds)
         pairs = zip(self.states, twin.states, strict=True)
         self.states = tuple([mine.plus(theirs) for mine, theirs in pairs])
