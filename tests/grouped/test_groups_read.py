@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kinds.rows import plan_of
 
 import streammetrics as sm
+from streammetrics.core.accumulator import Accumulator
+from streammetrics.core.columns.batch import Batch
 from streammetrics.core.state.arrays import same
 from streammetrics.core.statistic import GroupedStates
+from streammetrics.statistics.grouped.grouped import grouped_plan
+from streammetrics.statistics.grouped.keys import KEY
 from streammetrics.statistics.histograms import ScoreHistogram
 from streammetrics.statistics.scores.losses import ProbabilityLossSpread, ProbabilityLossSum
 
@@ -111,3 +116,26 @@ def test_states_that_share_panes_do_not_change_each_other():
     assert two.to_bytes() == blob
     assert one.merge(two).n_rows == 800
     assert two.to_bytes() == blob
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_many_are_merged_as_one_after_the_other(n):
+    first, *others = map(_grouped, range(n + 1))
+    before = [other.arrays() for other in others]
+    one, two = first.fork(), first.fork()
+    one.merge_all(others)
+    for other in others:
+        two.merge(other)
+    assert same(one.arrays(), two.arrays())
+    assert one.rows.sum() == 40 * (n + 1)
+    assert all(map(same, [other.arrays() for other in others], before))
+
+
+def _grouped(seed):
+    """Return the statistic of some rows by key."""
+    accumulator = Accumulator(grouped_plan(plan_of(sm.ROCAUC(max_bins=64))))
+    given = rows(40, seed=seed)
+    accumulator.update(
+        Batch({name: given[name] for name in ("y_true", "y_score")} | {KEY: given["country"]})
+    )
+    return accumulator.flush().statistics[0]

@@ -306,6 +306,19 @@ class Grouped(Statistic):
         self.states = tuple([mine.plus(theirs) for mine, theirs in pairs])
         self.rows = self._counted(self.rows + twin.rows)
 
+    def merge_all(self, others: Sequence[Self]) -> None:
+        """Add what several have seen; in pairs, as `StateField.merged` does."""
+        carried: list[tuple[int, Self]] = []
+        for other in others:
+            count, whole = 1, other
+            while carried and carried[-1][0] == count:
+                pair = carried.pop()[1].fork()
+                pair.merge(whole)
+                count, whole = 2 * count, pair
+            carried.append((count, whole))
+        for _, whole in reversed(carried):
+            self.merge(whole)
+
     def minus(self, other: Self) -> Self:
         """Return what is left without the rows of another, key by key."""
         if OTHER in self.keys.tolist():
