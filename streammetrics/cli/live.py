@@ -269,16 +269,17 @@ def replay(
 
 @typed.command(live)
 def status(target: Target, token_env: Token = None) -> CommandResult:
-    """Print the current metrics, the counts of labels, and the alerts.
+    """Print the current metrics, the counts of labels, the inputs, and the alerts.
 
     Examples:
         streammetrics live status http://127.0.0.1:8080
         streammetrics live status https://metrics.example.org --token-env LIVE_TOKEN
         streammetrics live status live.toml
     """
-    now, found = _answers(target, token_env, "now", "alerts")
+    now, found, inputs = _answers(target, token_env, "now", "alerts", "inputs")
     with _expecting(target):
-        grids = [_metrics(now), *_coverage(now["coverage"]), *_alerts(found["alerts"])]
+        grids = [_metrics(now), *_coverage(now["coverage"]), *_inputs(inputs["inputs"])]
+        grids += _alerts(found["alerts"])
         if early := now["expired_early"]:
             lines: list[tuple[str, ...]] = [(of, _moment(until)) for of, until in early.items()]
             told = "Expired early, because the store has reached max_store (UTC)"
@@ -576,6 +577,7 @@ def _read(config: str, names: Sequence[str]) -> list[Json]:
         every: dict[str, Callable[[], Json]] = {
             "now": partial(answers.now, live._queries, found.view),
             "alerts": lambda: answers.alerts(live._queries, live.alerts(found.rules)),
+            "inputs": partial(answers.inputs, live._queries, found.view),
         }
         return [every[name]() for name in names]
 
@@ -620,6 +622,24 @@ def _coverage(found: Mapping[str, object]) -> list[Grid]:
         return []
     lines: list[tuple[str, ...]] = [(name, f"{found[name]:,}") for name in TOLD if found[name]]
     return [Grid(f"{found['coverage']:.1%} have their label", ("Predictions", "Count"), lines)]
+
+
+def _inputs(found: Sequence[Mapping[str, Json]]) -> list[Grid]:
+    """Return the inputs of the window; a distance beyond chance has a mark."""
+    lines: list[tuple[str, ...]] = []
+    for each in found:
+        counts = [
+            "" if each[name] is None else f"{each[name]:,}"
+            for name in ("rows", "nulls", "outside", "unseen")
+        ]
+        distances = [
+            f"{method} {number(one['value'])}{'!' if one['value'] > one['chance'] else ''}"
+            for method, one in each["distances"].items()
+            if one["value"] is not None
+        ]
+        lines.append((each["name"], *counts, ", ".join(distances)))
+    header = ("Input", "Rows", "Nulls", "Outside", "Unseen", "Distances (! beyond chance)")
+    return [Grid("Inputs, with and without labels", header, lines)] if lines else []
 
 
 def _alerts(found: Sequence[Mapping[str, Json]]) -> list[Grid]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from streammetrics.core.field import StateField, declared, named, not_among, par
 from streammetrics.core.state.arrays import narrowed, same, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
@@ -438,7 +440,7 @@ class GroupedStates:
 
     def at(self, group: int) -> Statistic:
         """Return the state of one group; it must not be modified."""
-        if self.of.own_state:
+        if self._fields is _WHOLE:
             found: Statistic = self.values[""][group]
             return found
         return self.of.at(self.values, group)
@@ -487,7 +489,7 @@ class GroupedStates:
         with of.judging_arrays():
             parts = parted(fields, widened(arrays))
             values = {n: _taken_groups(field, parts[n], size, of) for n, field in fields.items()}
-            if not of.own_state:
+            if fields is not _WHOLE:
                 of.check_groups(values, size)
         return cls(of, size, values)
 
@@ -504,6 +506,10 @@ def _taken_groups(field: StateField[Any], arrays: Arrays, size: int, of: Statist
             raise
         later = "" if arrays else if_added_later(type(of), field.name, "None")
         raise StateFormatError(f"the field {field.name!r}: {error}{later}") from error
+
+
+# Statistics that `_Whole` has restored and that are still in use, by what they were restored from.
+_RESTORED: WeakValueDictionary[Hashable, Statistic] = WeakValueDictionary()
 
 
 class _Whole(StateField[Statistic]):
@@ -525,8 +531,18 @@ class _Whole(StateField[Statistic]):
         return value.arrays()
 
     def taken(self, arrays: Arrays, of: Configured) -> Statistic:
-        """Restore the statistic from its arrays."""
-        return self.empty(of).restored(arrays)
+        """Restore the statistic from its arrays, or return one that was restored from the same.
+
+        States do not change, and a service reads those of most panes again and again.
+        """
+        statistic, names = self.empty(of), sorted(arrays)
+        forms = tuple([(name, arrays[name].dtype.str, arrays[name].shape) for name in names])
+        data = b"".join([arrays[name].tobytes() for name in names])
+        key = (statistic._key, forms, hashlib.blake2b(data, digest_size=32).digest())
+        found = _RESTORED.get(key)
+        if found is None:
+            found = _RESTORED[key] = statistic.restored(arrays)
+        return found
 
     def nbytes(self, value: Statistic) -> int:
         """The number of bytes currently in use."""

@@ -113,8 +113,12 @@ class InputShare(Metric[float]):
 
     def readout(self, rows: Called) -> float:
         """Return the share."""
-        total = rows.n_rows
-        return int(rows.rows.counts[1]) / total if total else math.nan
+        flagged, total = self.trials(rows)
+        return flagged / total if total else math.nan
+
+    def trials(self, rows: Called) -> tuple[float, float]:
+        """Return the number of rows with the flag, and of all rows."""
+        return float(rows.rows.counts[1]), float(rows.n_rows)
 
 
 class InputDistance(Metric[float]):

@@ -325,6 +325,17 @@ def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
 
 NEVER = -1  # the newest time before any event
 
+# The states merged into a pane, by tier and number, and the result.
+Merges = dict[tuple[int, int], tuple[list["State"], "State"]]
+
+
+def _alike(mine: Sequence[State], theirs: Sequence[State]) -> bool:
+    """Whether two sequences hold the same statistics, which never change, and row information."""
+    return len(mine) == len(theirs) and all(
+        one.infos == two.infos and all(map(operator.is_, one.statistics, two.statistics))
+        for one, two in zip(mine, theirs, strict=True)
+    )
+
 
 class Panes:
     """The states of the panes that each tier keeps; they depend only on the rows and their times.
@@ -470,12 +481,19 @@ class Panes:
                 # Where this tier does not keep the pane either, its turn to expire comes next.
                 into.put({number: self.plan.merged(mine, states)})
 
-    def merge(self, others: Sequence[Panes]) -> None:
-        """Merge others, which stay unchanged; on an error, nothing changes."""
+    def merge(self, others: Sequence[Panes], made: Merges | None = None) -> None:
+        """Merge others, which stay unchanged; on an error, nothing changes.
+
+        Args:
+            others: What to merge.
+            made: The merges of the last call, which are used again for states that are the same
+                objects, and replaced by those of this one.
+        """
         newest = max([self.newest, *(other.newest for other in others)])
         if newest == NEVER:
             return
-        changed = self._unchanged()
+        changed, before = self._unchanged(), made or {}
+        after: Merges = {}
         moved = [other.copy() for other in others]
         self.advance(newest)  # expired panes are folded on both sides
         for other in moved:
@@ -485,9 +503,12 @@ class Panes:
             theirs = [other.rows[place] for other in moved]
             oldest = tier.oldest(newest)
             for number in sorted({n for row in theirs for n in row.states.irange(oldest)}):
-                found = [state for row in theirs if (state := row.settled(number)) is not None]
-                start = mine.settled(number) or self.plan.start
-                changed[place][number] = self.plan.merged(start, found)
+                found = [s for row in (mine, *theirs) if (s := row.settled(number)) is not None]
+                last, state = before.get((place, number), ([], None))
+                if state is None or not _alike(last, found):
+                    state = self.plan.merged(found[0], found[1:])
+                changed[place][number] = state
+                after[place, number] = found, state
         try:
             facts = self._agreed(changed)
             for other in others:  # also the facts of rows in the join
@@ -497,6 +518,9 @@ class Panes:
         self._put(changed, newest)
         self.facts = facts
         self.dropped += sum(other.dropped for other in others)
+        if made is not None:
+            made.clear()
+            made.update(after)
 
     def over(self, place: int, first: int, last: int) -> list[State]:
         """Return states whose merge is the state of some panes of a tier."""

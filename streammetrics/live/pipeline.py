@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events, Kind
     from streammetrics.live.join import Content
-    from streammetrics.live.panes import Node, PaneTree
+    from streammetrics.live.panes import Merges, Node, PaneTree
 
 _PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
 
@@ -497,10 +497,11 @@ class Pipeline:
         """The counters of all processes."""
         return {name: n + self.elsewhere.get(name, 0) for name, n in self.counters.items()}
 
-    def merge(self, others: Sequence[Self]) -> None:
+    def merge(self, others: Sequence[Self], made: Merges | None = None) -> None:
         """Merge the states of settled pipelines, which stay unchanged.
 
-        An error may leave this state partly merged.
+        An error may leave this state partly merged. `made` has the merges of the last call, see
+        `Panes.merge`.
         """
         self._windows = {}
         for other in others:
@@ -511,7 +512,7 @@ class Pipeline:
                     f"their predictions have {', '.join(theirs.names)}, these have "
                     f"{', '.join(mine.names)}"
                 )
-        self.panes.merge([other.panes for other in others])
+        self.panes.merge([other.panes for other in others], made)
         self.counted.merge([other.counted for other in others])
         self.left.merge([other.left for other in others])
         self.judged.merge([other.judged for other in others])

@@ -18,7 +18,7 @@ from streammetrics.core.columns.column import numbered, unique
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.labels import as_integers, flat
 from streammetrics.core.columns.schema import reject
-from streammetrics.core.counting import extent
+from streammetrics.core.counting import counts_of, extent
 from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.statistics.grouped.keys import Bin, KeyColumn, encoded, parts_of, text_of
 
@@ -433,9 +433,10 @@ def read_keys(column: Column, by: Sequence[KeySpec]) -> KeyColumn:
     if column.vocabulary is None:
         raise InvalidBatchError("the keys of the waiting rows are not text")
     facts: Facts = {}
-    used = column.vocabulary[np.unique(column.values)]
-    for text in used.tolist():
-        for kind, name in zip(_kinds_in(text), by, strict=True):
+    there = counts_of((len(column.vocabulary),), column.values) > 0
+    used = column.vocabulary[there]
+    for kinds in dict.fromkeys(map(_kinds_in, used.tolist())):
+        for kind, name in zip(kinds, by, strict=True):
             if kind is not None and facts.setdefault(f"by {title_of(name)}", kind) != kind:
                 raise InvalidBatchError(
                     f"{title_of(name)} holds {kind} and {facts[f'by {title_of(name)}']}: pass one "

@@ -18,6 +18,8 @@ from measuring import Figure, readable
 from peers import MissingPeer, peer
 
 import streammetrics as sm
+from streammetrics.live.pipeline import Pipeline
+from streammetrics.live.serialization import pipeline_of
 
 metrics, utils = peer("river.metrics"), peer("river.utils")
 
@@ -207,7 +209,58 @@ def kept(scale):
     ]
 
 
+def merges(scale):
+    """What a service takes to read the states of three replicas and to merge them.
+
+    Each has 30 days of panes of three metrics by 50 slices, a row a second in all: first when none
+    is known, then each time after ten more seconds of rows, half of them of the last hour.
+    """
+    end, days = 1_760_000_000 // 86_400 * 86_400, 30
+    blobs = [[blob] for blob in (_replica(end, days, place, scale) for place in range(3))]
+    for place, versions in enumerate(blobs):
+        dice, live = np.random.default_rng(10 + place), sm.from_bytes(versions[0])
+        for step in range(ROUNDS):
+            times = end + 10 * step + dice.integers(0, 10, 4)
+            late = end - dice.integers(0, 3600, 4)
+            live.observe(**_sliced(np.concatenate([late, times]), dice))
+            versions.append(live.to_bytes())
+    taken, made = [], {}
+    for versions in zip(*blobs, strict=True):
+        start = time.process_time()
+        pipelines = [*map(pipeline_of, versions)]
+        merged = Pipeline(pipelines[0].suite, pipelines[0].config)
+        merged.merge(pipelines, made)
+        taken.append(time.process_time() - start)
+    size, least = sum(len(versions[0]) for versions in blobs) / 1e6, min(taken[1:])
+    title = f"3 replicas with 50 slices, {size:.0f} MB: read and merged"
+    again = f"{readable(median(taken[1:]))}, at best {readable(least)}"
+    return [
+        Figure(f"{title} for the first time", readable(taken[0]), "", None),
+        Figure("  … again, after ten seconds", again, "1 s", least <= 1),
+    ]
+
+
+def _replica(end, days, place, scale):
+    dice = np.random.default_rng(place)
+    live = sm.Live(sm.MetricSet(_SUITE | {"auc": _SEVEN["auc"]}), by=[["country"]])
+    times = np.sort(end - dice.integers(0, days * 86_400, int(days * 86_400 // 3 * scale)))
+    for part in np.array_split(times, max(1, len(times) // 100_000)):
+        live.observe(**_sliced(part, dice))
+    return live.to_bytes()
+
+
+def _sliced(times, dice):
+    scores = dice.random(len(times))
+    return {
+        "time": times,
+        "y_true": (dice.random(len(times)) < scores).astype(int),
+        "y_score": scores,
+        "country": np.array([f"country {n}" for n in range(50)])[dice.integers(0, 50, len(times))],
+    }
+
+
 BENCHMARKS = {
+    "live merge": merges,
     "live events": speed,
     "live windows": windows,
     "live waiting": waiting,

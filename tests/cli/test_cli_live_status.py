@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 
+import numpy as np
 import pytest
 
+import streammetrics as sm
 from streammetrics.cli import main
 from streammetrics.live.service.config import settings
 
@@ -51,6 +53,31 @@ def test_a_store_is_told_on_one_screen(config, capsys):
     assert "75.0% have their label" in text
     assert ["pending", "2"] in heads
     assert next(line for line in heads if line[:1] == ["is_low"])[1] == "firing"
+
+
+def test_inputs_are_told(config, capsys):
+    given = """[inputs]
+age = { type = "number", range = [18, 100], reference = "age.state" }
+device = "category"
+"""
+    config.write_text(f"{CONFIG}{given}")
+    sm.Quantile(q=0.5).update(np.arange(20.0, 60.0)).save(config.parent / "age.state")
+    with settings(config).live() as live:
+        for row in range(80):
+            age = None if row % 8 == 0 else 20 + row % 40 + 200 * (row % 2)
+            live.predict(id=f"r{row}", time=START + row, score=0.75, age=age, device="phone")
+    assert main(["live", "status", str(config)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Inputs, with and without labels" in lines
+    age = next(line for line in lines if line.startswith("age")).split()
+    assert age[:4] == ["age", "80", "10", "40"]
+    assert age[4] == "ks"
+    assert age[5] == "0.571429!,"  # 40 of the 70 ages are above all of the reference
+    assert next(line for line in lines if line.startswith("device")).split() == [
+        "device",
+        "80",
+        "0",
+    ]
 
 
 def test_panes_that_expired_early_are_told(config, capsys):

@@ -28,3 +28,23 @@ def test_gauges_are_of_one_reading():
     assert kinds["streammetrics.dropped_rows"] is kinds["streammetrics.refused_events"] is Sum
     assert found["streammetrics.alert_firing"] == {("auc below 0.9 over 1h",): 1.0}
     provider.shutdown()
+
+
+def test_inputs_are_exported_on_request():
+    live = sm.Live(sm.Mean(), inputs={"age": {"type": "number", "range": [18, 100]}})
+    start = 1_700_000_000
+    live.observe(time=range(start, start + 4), values=[1.0] * 4, age=[None, 20, 30, 400])
+    for inputs, share in (
+        (True, {("age", "30min", "nulls"): 0.25, ("age", "30min", "outside"): 0.25}),
+        (False, None),
+    ):
+        reader = InMemoryMetricReader()
+        provider = MeterProvider(metric_readers=[reader])
+        observe(provider.get_meter("ours"), live, window="30min", inputs=inputs)
+        (resource,) = reader.get_metrics_data().resource_metrics
+        found = {
+            metric.name: {tuple(p.attributes.values()): p.value for p in metric.data.data_points}
+            for metric in resource.scope_metrics[0].metrics
+        }
+        assert found.get("streammetrics.input_share") == share
+        provider.shutdown()

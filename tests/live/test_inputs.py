@@ -563,6 +563,29 @@ def test_rules_watch_inputs_by_name_and_do_not_wait_for_labels():
     assert [one.to_dict() for one in again] == [one.to_dict() for one in live.alerts(rules)]
 
 
+def test_changes_of_shares_of_inputs_are_those_of_a_metric_that_sees_all_rows():
+    live, dice = drifting(), np.random.default_rng(7)
+    shares = sm.Live(sm.MetricSet({"nulls": sm.Accuracy()}), tiers=TIERS)
+    late = (np.arange(7200) >= 3600).astype(int)
+    shares.observe(time=START + np.arange(7200), y_true=np.ones(7200, int), y_pred=late)
+    given = {"false_alarms": "1 a year", "after": "1min"}
+    nulls, unseen = live.alerts(
+        [sm.Change("age/nulls", 0.1, **given), sm.Change("country/unseen", 0.01, **given)]
+    )
+    (same,) = shares.alerts([sm.Change("nulls", 0.1, direction="up", **given)])
+    other = dict.fromkeys(("name", "why", "rule"))
+    assert nulls.to_dict() | other == same.to_dict() | other
+    assert (nulls.state, unseen.state) == ("firing", "firing")
+    assert START + 3600 < nulls.since.timestamp() <= unseen.since.timestamp() < START + 3900
+    assert nulls.why.startswith("age/nulls 1 of the last 60 rows, not 0.1")
+    calm = watched()
+    ages = dice.choice([33.0, np.nan], 7200, p=[0.9, 0.1])
+    calm.predict(id=range(7200), time=START + np.arange(7200), y_score=[0.5] * 7200, age=ages)
+    assert calm.alerts([sm.Change("age/nulls", 0.1, **given)])[0].state == "ok"
+    down = sm.Change("age/nulls", 0.5, direction="down", **given)
+    assert calm.alerts([down])[0].state == "firing"
+
+
 def test_drift_sees_all_rows_of_an_input_and_has_a_noise_floor():
     rng = np.random.default_rng(8)
     reference = sm.Quantile(q=0.5).update(AGES)
@@ -601,7 +624,8 @@ def test_rules_that_inputs_do_not_have():
     for rule, message in (
         (sm.Above("age/nulls", 0.5, by="country"), "inputs are not kept by slice"),
         (sm.Above("age/psj", 0.5), "there is no metric 'age/psj'"),
-        (sm.Change("age/nulls", 0.1), "not a share of rows"),
+        (sm.Change("age/nulls", 0.1, by="country"), "inputs are not kept by slice"),
+        (sm.Change("age/psi", 0.1), "not a share of rows"),
         (sm.BurnRate("age/psi", 0.9), "not the share of right or wrong rows"),
     ):
         with pytest.raises(ValueError, match=message):

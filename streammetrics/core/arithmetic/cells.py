@@ -578,18 +578,17 @@ def read_all(max_cells: int, classes: int, arrays: Arrays) -> list[Cells]:
 
     If a check fails, `read_cells` checks each one separately and raises a specific error.
     """
-    level, ids = take_array(arrays, "levels", "int64"), take_array(arrays, "cells", "int64")
-    scores, counts = take_array(arrays, "scores", "float64"), take_array(arrays, "counts", "int64")
-    sizes = take_sizes(arrays, "sizes", len(level), len(scores))
-    if len(arrays) != 5 or counts.size != classes * scores.size:
-        raise StateFormatError("the arrays of histograms do not fit each other")
-    if ids.size != sizes[level != 0].sum():
-        raise StateFormatError(f"{ids.size} cells do not fit {scores.size} scores of histograms")
-    mass = counts.reshape(-1, classes)
-    found = _read_together(max_cells, level, sizes, ids, scores, mass) if sizes.size else []
-    if found is not None:
-        return found
+    level, sizes, ids, scores, mass = every = _columns_of_all(classes, arrays)
+    together = _read_together(max_cells, *every)
     found, start, first = [], 0, 0
+    if together is not None:
+        ids, scores, mass = together
+        for one, size in zip(level.tolist(), sizes.tolist(), strict=True):
+            part = slice(start, start + size)
+            own = ids[part].copy() if one else None  # copies, so that each can be freed separately
+            found.append(Cells(one, own, scores[part].copy(), mass[part].copy()))
+            start += size
+        return found
     for one, size in zip(level.tolist(), sizes.tolist(), strict=True):
         part, last = slice(start, start + size), first + size * (one != 0)
         mine = {"cells": ids[first:last], "scores": scores[part], "counts": mass[part]}
@@ -598,9 +597,39 @@ def read_all(max_cells: int, classes: int, arrays: Arrays) -> list[Cells]:
     return found
 
 
+def read_joined(
+    max_cells: int, classes: int, arrays: Arrays
+) -> tuple[Ints, Ints, Ints | None, Floats, Array] | None:
+    """Return what `read_all` does as joined columns; ``None`` if a check fails.
+
+    They are the level and the size of each, and of every cell its id (``None`` if all levels are
+    0), its score, and its counts as int32.
+    """
+    level, sizes, ids, scores, counts = _columns_of_all(classes, arrays)
+    together = _read_together(max_cells, level, sizes, ids, scores, counts)
+    if together is None:
+        return None
+    ids, scores, narrow = together
+    return level, sizes, ids if level.any() else None, scores, narrow
+
+
+def _columns_of_all(classes: int, arrays: Arrays) -> tuple[Ints, Ints, Ints, Floats, Ints]:
+    """Return levels, sizes, ids, scores and counts of the arrays of `arrays_of_all`."""
+    level, ids = take_array(arrays, "levels", "int64"), take_array(arrays, "cells", "int64")
+    scores, counts = take_array(arrays, "scores", "float64"), take_array(arrays, "counts", "int64")
+    sizes = take_sizes(arrays, "sizes", len(level), len(scores))
+    if len(arrays) != 5 or counts.size != classes * scores.size:
+        raise StateFormatError("the arrays of histograms do not fit each other")
+    if ids.size != sizes[level != 0].sum():
+        raise StateFormatError(f"{ids.size} cells do not fit {scores.size} scores of histograms")
+    return level, sizes, ids, scores, counts.reshape(-1, classes)
+
+
 def _read_together(
     max_cells: int, level: Ints, sizes: Ints, ids: Ints, scores: Floats, mass: Ints
-) -> list[Cells] | None:
+) -> tuple[Ints, Floats, Array] | None:
+    if not sizes.size:
+        return ids, scores, mass.astype(np.int32)
     if not (0 <= level.min() <= level.max() <= MAX_LEVEL and sizes.min() > 0):
         return None
     if sizes.max() > max_cells:
@@ -625,12 +654,7 @@ def _read_together(
     for one in np.unique(level[level > 0]).tolist():
         mine = at == one
         _check_ids(every[mine], single[mine], mixed[mine], one)
-    found, mass = [], mass.astype(np.int32)
-    for one, start, size in zip(level.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-        part = slice(start, start + size)
-        own = every[part].copy() if one else None  # copies, so that each can be freed separately
-        found.append(Cells(one, own, single[part].copy(), mass[part].copy()))
-    return found
+    return every, single, mass.astype(np.int32)
 
 
 def _read_tails(arrays: Arrays, level: int, scores: Floats) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -17,6 +16,7 @@ from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.state.arrays import (
     json_array,
     json_of,
+    json_text,
     narrowed,
     nested,
     part,
@@ -143,7 +143,7 @@ class ColumnKinds(NamedTuple):
 
 def facts_text(facts: Mapping[str, object]) -> str:
     """Serialize facts as JSON; equal facts give equal text."""
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return json_text(facts)
 
 
 def facts_of(text: object) -> Any:

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.arithmetic.cells import Cells
+from streammetrics.core.arithmetic.cells import Cells, read_joined
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.nested import within
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.weights import have_weights, split_squares
 from streammetrics.core.kernels import kernels
-from streammetrics.core.state.arrays import laid_out, nested, take_array, take_sizes
+from streammetrics.core.state.arrays import (
+    laid_out,
+    nested,
+    part,
+    take_array,
+    take_sizes,
+    taken_apart,
+)
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
@@ -142,6 +149,10 @@ class Histograms(StateField[ColumnHistograms]):
         every = iter(found)
         return tuple([tuple(islice(every, width)) for width in widths.tolist()])
 
+    def grouped_of(self, arrays: Arrays, size: int, of: Configured) -> GroupedHistograms | None:
+        """Return the same as one object; ``None`` if it is not possible, or a check fails."""
+        return GroupedHistograms.taken_from(self._cells(of), self._classes, arrays, size)
+
     def no_groups_of(self, of: Configured, size: int) -> GroupedHistograms:
         """Return the histograms of groups without rows."""
         return GroupedHistograms.none(self._cells(of), self._classes, size)
@@ -243,6 +254,28 @@ class GroupedHistograms(NamedTuple):
         scores = np.concatenate([np.empty(0), *(one.scores for one in some)])
         return cls(max_cells, starts, levels, ids, scores, counts)
 
+    @classmethod
+    def taken_from(cls, max_cells: int, classes: int, arrays: Arrays, size: int) -> Self | None:
+        """Return the histograms of what `Histograms.groups_arrays` returns.
+
+        ``None`` if a group has several, or weights, or if a check fails; `Histograms.groups_taken`
+        reports which.
+        """
+        widths, plain = take_array(arrays, "widths", "int64"), take_array(arrays, "plain", "bool")
+        heads, others = ("widths", "plain"), part(arrays, "others")
+        own = {k: a for k, a in arrays.items() if k not in heads and not k.startswith("others/")}
+        found = read_joined(max_cells, classes, own)
+        one_each = widths.shape == (size,) and set(widths.tolist()) <= {0, 1} and plain.all()
+        if found is None or not one_each or not widths.sum() == len(plain) == len(found[0]):
+            return None
+        if int(found[-1].sum()) >= 1 << 31:
+            return None
+        taken_apart(others, 0)
+        every = np.zeros((2, size), np.int64)  # levels and sizes
+        every[:, widths > 0] = found[:2]
+        ids, scores, counts = found[2:]
+        return cls(max_cells, _starts(every[1]), every[0], ids, scores, counts)
+
     def arrays(self) -> dict[str, Array]:
         """Return what `Histograms.groups_arrays` returns for these histograms."""
         sizes = np.diff(self.starts)
@@ -320,10 +353,10 @@ class GroupedHistograms(NamedTuple):
     def _folded(self, groups: Places, to: Places, size: int) -> Self:
         """Return `size` groups: many long histograms are merged at once, place by place."""
         every: list[ColumnHistograms] = [()] * size
-        for part in np.split(np.arange(to.size), np.flatnonzero(np.diff(to)) + 1):
-            (first,), *others = [self.at(group).columns for group in groups[part].tolist()]
+        for run in np.split(np.arange(to.size), np.flatnonzero(np.diff(to)) + 1):
+            (first,), *others = [self.at(group).columns for group in groups[run].tolist()]
             first.merge(*[other for (other,) in others])  # nobody else has it
-            every[to[part[0]]] = (first,)
+            every[to[run[0]]] = (first,)
         found = self.of_columns(self.max_cells, self.counts.shape[1], every)
         assert found is not None  # there are as many rows as before
         return found
@@ -504,11 +537,11 @@ class WeighedHistograms(StateField[Weighed]):
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
         """Return the histograms of every group, each of them checked."""
         own, held = split_squares(arrays)
+        if not held and (found := self.columns.grouped_of(own, size, of)) is not None:
+            return found
         columns = self.columns.groups_taken(own, size, of)
         if not held:
-            none = self.no_groups(of, 0)
-            found = GroupedHistograms.of_columns(none.max_cells, none.counts.shape[1], columns)
-            return tuple(map(Weighed, columns)) if found is None else found
+            return tuple(map(Weighed, columns))
         there, unknown = (_marked(held, name, size) for name in ("there", "unknown"))
         seen = np.array([bool(each) for each in columns], np.bool_)
         if (unknown & (there | ~seen)).any():

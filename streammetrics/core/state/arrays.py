@@ -21,6 +21,7 @@ MOST_DIMENSIONS = 32  # most dimensions of an array
 LONGEST_EMPTY = 1 << 16  # largest side of an array without elements
 
 _NARROW = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
+_LIMITS = tuple([(narrow, 1 << 8 * narrow.itemsize - 1) for narrow in _NARROW])
 
 
 def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:
@@ -152,10 +153,9 @@ def narrowed(arrays: Arrays) -> dict[str, Array]:
 def _narrowed(values: Array) -> Array:
     if values.dtype != np.int64 or not values.size:
         return values
-    low, high = values.min(), values.max()
-    for narrow in _NARROW:
-        limits = np.iinfo(narrow)
-        if limits.min <= low and high <= limits.max:
+    low, high = int(values.min()), int(values.max())
+    for narrow, limit in _LIMITS:
+        if -limit <= low and high < limit:
             return values.astype(narrow)
     return values
 
@@ -177,10 +177,13 @@ def take_sizes(arrays: Arrays, name: str, size: int, total: int) -> Array:
     return sizes
 
 
+# Serializes a value as JSON; equal values give equal text.
+json_text = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def json_array(value: object) -> Array:
     """Serialize a value as JSON into an array of bytes."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return np.frombuffer(text.encode(), np.uint8)
+    return np.frombuffer(json_text(value).encode(), np.uint8)
 
 
 def json_of(array: Array) -> Any:

@@ -18,6 +18,7 @@ from streammetrics.inference.distributions import clopper_pearson
 from streammetrics.inference.tables import trials_of
 from streammetrics.live.alerts.rule import LastLook, Moment, Rule, metric_of
 from streammetrics.live.events import DAY
+from streammetrics.live.inputs import InputShare
 from streammetrics.slices.fairness import value_of
 
 if TYPE_CHECKING:
@@ -104,6 +105,13 @@ def trials_by_slice(slices: Slices, name: str) -> dict[str, tuple[float, float]]
         return {one.title: trials_of(metric, *metric._chosen(one.state)) for one in _each(slices)}
 
 
+def _trials_of(metric: Any) -> tuple[float, float]:
+    """Return the successes and rows of a share of rows; raise `TypeError` for other metrics."""
+    trials = metric.trials if isinstance(metric, InputShare) else partial(trials_of, metric)
+    found: tuple[float, float] = trials(*metric._read())
+    return found
+
+
 def _each(slices: Slices) -> Iterator[Slice]:
     (kind,) = slices._specs
     return iter(kind.kept(slices._accumulator.flush()).slices())
@@ -146,7 +154,7 @@ class Change(Rule):
 
     Args:
         metric: The name of a share of rows (accuracy, recall, an error rate) or of a Brier score in
-            the set; its rows must have no weights.
+            the set, whose rows must have no weights; or of a share of an input, ``"age/nulls"``.
         baseline: The value of the metric under normal conditions.
         false_alarms: The maximum mean rate of false alarms: ``"1 a year"``, ``"2 a month"``.
         tolerance: The deviation from the baseline that is acceptable. A baseline is never exact,
@@ -215,7 +223,7 @@ class Change(Rule):
         """Check that the metric is a share of rows, and defines which way is worse if needed."""
         metric = metric_of(suite, self.metric)
         try:
-            trials_of(metric, *metric._read())
+            _trials_of(metric)
         except TypeError as error:
             raise ValueError(str(error)) from None
         if self.direction == "worse" and metric.higher_is_better is None:
@@ -254,7 +262,7 @@ class Change(Rule):
         found = reads.of(parts)
         if self.by is not None:
             return trials_by_slice(found, self.metric)
-        return {"": trials_of(found, *found._read())}
+        return {"": _trials_of(found)}
 
     def follow_slices(
         self,

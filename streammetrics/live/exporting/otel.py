@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import needs
-from streammetrics.live.exporting.families import COUNTERS, HELP, families, families_of
+from streammetrics.live.exporting.families import COUNTERS, HELP, Exported, families, families_of
 
 with needs("opentelemetry-api", "otel"):
     from opentelemetry.metrics import Observation
@@ -25,7 +25,12 @@ _TOGETHER = 0.5  # seconds within which instruments share one reading
 
 
 def observe(
-    meter: Meter, live: Readable, *, window: str = "1h", rules: Sequence[Rule] = ()
+    meter: Meter,
+    live: Readable,
+    *,
+    window: str = "1h",
+    rules: Sequence[Rule] = (),
+    inputs: bool = False,
 ) -> None:
     """Create instruments, e.g. ``streammetrics.value``, that read the state at each collection.
 
@@ -36,9 +41,10 @@ def observe(
         live: The live state.
         window: The window of the values.
         rules: The alert rules.
+        inputs: Whether to export the declared inputs.
     """
-    queries = live._queries
-    read = _Reading(lambda: families(queries, window) | families_of(queries.alerts(rules)))
+    queries, more = live._queries, Exported(inputs=inputs)
+    read = _Reading(lambda: families(queries, window, more) | families_of(queries.alerts(rules)))
     for name, told in HELP.items():
         counts = name in COUNTERS
         make = meter.create_observable_counter if counts else meter.create_observable_gauge

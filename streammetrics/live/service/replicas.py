@@ -20,6 +20,7 @@ from streammetrics.live.service.logs import log
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Document
+    from streammetrics.live.panes import Merges
     from streammetrics.live.service.toml import Section
 
 
@@ -139,6 +140,7 @@ class Replicas:
         empty = Pipeline(self._shared.suite, self._shared.config)
         self._replicas = [Replica(url, merging, empty) for url in merging.urls]
         self._ends, self._merging = threading.Event(), threading.Lock()
+        self._made: Merges = {}  # the last merges of panes
         self._trouble = ""  # why the last states could not be merged
 
     def start(self) -> None:
@@ -162,7 +164,8 @@ class Replicas:
         merged = Pipeline(self._shared.suite, self._shared.config)
         with self._merging:
             try:
-                merged.merge([one.pipeline for one in self._replicas if one.pipeline is not None])
+                found = [one.pipeline for one in self._replicas if one.pipeline is not None]
+                merged.merge(found, self._made)
             except IncompatibleMetricsError as error:
                 before, self._trouble = self._trouble, f"the states cannot be merged: {error}"
                 if self._trouble != before:

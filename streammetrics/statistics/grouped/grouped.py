@@ -287,18 +287,37 @@ class Grouped(Statistic):
         """Add what another has seen, key by key."""
         if not other.size:
             return
-        if self.size and self.keys.dtype.kind != other.keys.dtype.kind:
+        if not self.size:
+            self.keys, self.rows, self.kinds = other.keys, other.rows, other.kinds
+            self.states, self._known = other.states, _NO_PLACES
+            return
+        if self.keys.dtype.kind != other.keys.dtype.kind:
             raise IncompatibleMetricsError("keys of text and integers cannot be joined")
-        try:
-            labels, twin = other.keys, other.fork()
-            places = self._places(labels, np.arange(len(labels)))
-        except InvalidBatchError as error:
-            raise IncompatibleMetricsError(str(error)) from None
-        twin._move(self.keys, places)
+        twin = other
+        if not np.array_equal(self.keys, other.keys):
+            try:
+                labels, twin = other.keys, other.fork()
+                places = self._places(labels, np.arange(len(labels)))
+            except InvalidBatchError as error:
+                raise IncompatibleMetricsError(str(error)) from None
+            twin._move(self.keys, places)
         self.kinds = self.kinds.plus(twin.kinds)
         pairs = zip(self.states, twin.states, strict=True)
         self.states = tuple([mine.plus(theirs) for mine, theirs in pairs])
         self.rows = self._counted(self.rows + twin.rows)
+
+    def merge_all(self, others: Sequence[Self]) -> None:
+        """Add what several have seen; in pairs, as `StateField.merged` does."""
+        carried: list[tuple[int, Self]] = []
+        for other in others:
+            count, whole = 1, other
+            while carried and carried[-1][0] == count:
+                pair = carried.pop()[1].fork()
+                pair.merge(whole)
+                count, whole = 2 * count, pair
+            carried.append((count, whole))
+        for _, whole in reversed(carried):
+            self.merge(whole)
 
     def minus(self, other: Self) -> Self:
         """Return what is left without the rows of another, key by key."""

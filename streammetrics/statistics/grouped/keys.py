@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -123,15 +124,19 @@ def _part(value: Any) -> Part:
 def checked(texts: Sequence[str], width: int) -> None:
     """Raise `StateFormatError` where a text of a state is no key of so many columns."""
     for text in texts:
-        try:
-            parts = parts_of(text)
-            good = parts is None or (
-                len(parts) == width and text == text_of(map(encoded, parts)) and _sound(parts)
-            )
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            good = False
-        if not good:
+        if not _is_key(text, width):
             raise StateFormatError(f"{str(text)[:60]!r} is not a key of {width} columns")
+
+
+@lru_cache(maxsize=1 << 14)  # a live state has the same keys in each of its panes
+def _is_key(text: str, width: int) -> bool:
+    try:
+        parts = parts_of(text)
+        return parts is None or (
+            len(parts) == width and text == text_of(map(encoded, parts)) and _sound(parts)
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
 
 
 def _sound(parts: tuple[Part, ...]) -> bool:

@@ -22,8 +22,8 @@ from streammetrics.core.columns.scores import (
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.sums import NamedSums, Sum, Width
-from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
+from streammetrics.core.fields.sums import GroupedSums, NamedSums, Sum, Width
+from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights, signs_of
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.histograms import ScoredStatistic, ScoreHistogram
@@ -31,7 +31,7 @@ from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
 from streammetrics.statistics.sums.losses import RowSum, Spreading, mean_of, summed, sums_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Field
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Bools, Columns, Floats, Places, ReadColumn
+    from streammetrics.core.types import Array, Bools, Columns, Floats, Ints, Places, ReadColumn
 
 
 LossName: TypeAlias = Literal[
@@ -116,9 +116,16 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def check_fields(self) -> None:
         """Check that losses, columns and rows are consistent."""
-        lost, seen = self.total.integers()[0], bool(self.rows)
-        negative = lost < 0 and self.loss != "excess"
-        if negative or (self.columns > 0) != seen or (lost and not seen):
+        self._check(self.total, self.rows, self.columns)
+
+    def check_groups(self, values: Mapping[str, Any], size: int) -> None:
+        """Check all groups at once."""
+        self._check(values["total"], values["rows"], values["columns"])
+
+    def _check(self, total: ExactSum, rows: WeightedCount, columns: Ints | int) -> None:
+        lost, seen = signs_of(total), rows.signs() != 0
+        negative = (lost < 0) & (self.loss != "excess")
+        if (negative | ((np.asarray(columns) > 0) != seen) | ((lost != 0) & ~seen)).any():
             raise StateFormatError("the sums and the columns of scores do not fit each other")
 
 
@@ -423,6 +430,16 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     """The sum of a loss of probabilities, and of its squares."""
 
     in_kernels = takes_counts = True
+
+    def check_groups(self, values: Mapping[str, Any], size: int) -> None:
+        """Check the sums and the squares of all groups at once."""
+        super().check_groups(values, size)
+        powers, seen = values["powers"], values["squared_weight"].signs() != 0
+        shapes = {total.shape for total in getattr(powers, "sums", {}).values()}
+        if not isinstance(powers, GroupedSums) or (powers.seen != seen).any() or shapes - {(size,)}:
+            raise StateFormatError("there are no sums of squares of 1 outputs")
+        if powers.sums and powers.sums["squares"].any_negative:
+            raise StateFormatError("sums of squares are negative")
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
