@@ -35,7 +35,7 @@ class _Metric(Protocol):
     def readout(self, *statistics: object) -> Any:
         """Return the value of the statistics."""
 
-    def interval(self, *statistics: object) -> Interval[Any]:
+    def interval(self, *statistics: object) -> Interval[object]:
         """Return guaranteed limits of the exact value."""
 
     def is_exact(self, *statistics: object) -> bool:

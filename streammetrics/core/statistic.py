@@ -101,7 +101,7 @@ class Statistic(Configured, ABC):
         """
         self.add_lifted(self.lift(columns, **weight) or {})
 
-    def add_lifted(self, lifted: Mapping[str, Any]) -> None:
+    def add_lifted(self, lifted: Mapping[str, object]) -> None:
         """Add the values of rows to the fields."""
         mine, fields = self.__dict__, self.fields
         for name, value in lifted.items():
@@ -109,7 +109,7 @@ class Statistic(Configured, ABC):
 
     def lift(
         self, columns: tuple[Any, ...], weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any] | None:
+    ) -> Mapping[str, object] | None:
         """Return what rows add to each field: the value of all rows, or with `group` of each group.
 
         The field converts the values of groups to a grouped value; see `StateField.of_batch`.

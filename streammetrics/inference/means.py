@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
 
 
 def _answer(
-    metric: Metric[object],
+    metric: Metric,
     asked: ConfidenceRequest,
     values: Sequence[Fraction | float],
     errors: Sequence[float],
@@ -126,7 +126,7 @@ def _answer(
 
 
 def _means(
-    metric: Metric[object],
+    metric: Metric,
     asked: ConfidenceRequest,
     held: object,
     means: Sequence[Fraction],
@@ -314,7 +314,7 @@ def slopes_of_means(
 
 
 def _anytime(
-    metric: Metric[object],
+    metric: Metric,
     asked: ConfidenceRequest,
     sums: Sequence[Fraction],
     total: Fraction,
@@ -631,7 +631,7 @@ def _below(grid: Floats, axis: int) -> Numeric:
 
 @rule_of(Family.QUANTILE)
 def quantile_of_values(
-    metric: Quantile[Any], asked: ConfidenceRequest, values: ValueHistogram
+    metric: Quantile[Sequence[float]], asked: ConfidenceRequest, values: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     found, method = [], ""
@@ -646,7 +646,7 @@ def quantile_of_values(
 
 @rule_of(Family.ERROR_QUANTILE)
 def quantile_of_errors(
-    metric: ErrorQuantile[Any], asked: ConfidenceRequest, errors: ValueHistogram
+    metric: ErrorQuantile[Literal["raw_values"]], asked: ConfidenceRequest, errors: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of absolute errors, for each output or as their mean."""
     level = getattr(metric, "q", 0.5)
@@ -662,7 +662,7 @@ def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[floa
 
 
 def _sides(
-    metric: Metric[object],
+    metric: Metric,
     q: float,
     asked: ConfidenceRequest,
     values: ValueHistogram,

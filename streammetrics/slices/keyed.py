@@ -154,7 +154,7 @@ class SliceReading(NamedTuple):
     """A metric of a slice: value, certain bounds, whether it is exact, rows seen and left out."""
 
     value: Any
-    bounds: Interval[Any]
+    bounds: Interval[object]
     exact: bool
     n_rows: int
     n_omitted: int

@@ -156,7 +156,7 @@ class Slices(KeyedSet):
     def _by_units(self, state: State, level: float) -> SliceTable:
         """Read every slice, and its states without each group of its units."""
         every: list[Slice] = []
-        limits: dict[str, list[Interval[Any]]] = {name: [] for name in self._metrics}
+        limits: dict[str, list[Interval[object]]] = {name: [] for name in self._metrics}
         values: dict[str, list[object]] = {name: [] for name in self._metrics}
         plan = self._suite._plan
         pairs = (pair for spec in self._specs for pair in self._without_groups(spec, state, plan))

@@ -203,7 +203,7 @@ def _quoted(part: Part) -> str:
 
 
 def limit_columns(
-    name: str, *kinds: Sequence[Interval[Any]] | tuple[Floats, Floats]
+    name: str, *kinds: Sequence[Interval[object]] | tuple[Floats, Floats]
 ) -> dict[str, Any]:
     """Return the columns of both limits of one metric, from its limits by kind of slice."""
     low, high = (

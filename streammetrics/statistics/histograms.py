@@ -472,7 +472,7 @@ class Extremes(Statistic):
 
     def lift(
         self, columns: tuple[Any, ...], weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the extremes of rows; of groups the numbers, whose extremes the fields take."""
         values = self._values(*columns)
         if group is not None:

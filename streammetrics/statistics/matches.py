@@ -135,7 +135,7 @@ class MatchTable(Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the wins and the ties."""
         winner, loser, tied = columns
         sizes, codes = ((), ()) if group is None else ((group.size,), (group.codes,))

@@ -178,7 +178,7 @@ class ContingencyTable(Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the pairs of the rows."""
         if group is None:
             return {"table": _cells(columns, weight).narrowed()}
@@ -302,7 +302,7 @@ class ThresholdTable(ScoredStatistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the rows in each cell."""
         positive, score = columns
         sizes, codes = ((), ()) if group is None else ((group.size,), (group.codes,))
@@ -374,7 +374,7 @@ class TopKHits(ScoredStatistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the rows with fewer than k better classes, and all rows."""
         hit = self.hit(*columns)
         right = None if weight is None else weight[hit]

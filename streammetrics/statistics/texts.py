@@ -170,7 +170,7 @@ class TextScores(RowSum):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the sums of rows."""
         return super().lift((self.scores(columns),), weight, group)
 

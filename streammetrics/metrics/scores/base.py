@@ -442,7 +442,7 @@ def _missing_rows(metric: ScoredMetric[object], scores: ScoreHistogram, *_: obje
 def middle_of(certain: Callable[..., tuple[float, float, float]]) -> Callable[..., float]:
     """Return a ``read`` method that returns the value of `certain` without its bounds."""
 
-    def read(self: ClassScoreMetric[Any], stairs: CumulativeCounts) -> float:
+    def read(self: ClassScoreMetric[None], stairs: CumulativeCounts) -> float:
         """Return the value of one class, ``nan`` if it is undefined."""
         return certain(self, stairs)[1]
 

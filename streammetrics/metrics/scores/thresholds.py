@@ -253,7 +253,7 @@ def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
     """Return a function for one rate if another is at least the metric's parameter, else 0."""
 
     def reached(
-        metric: ClassScoreMetric[Any],
+        metric: ClassScoreMetric[None],
         stairs: CumulativeCounts,
         tp: Array,
         fp: Array,

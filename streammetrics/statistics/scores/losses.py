@@ -95,7 +95,7 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the losses of rows: codes (n,), and scores (n,) or (n, K)."""
         if group is None:
             total = ExactSum.of_terms(self.losses, columns, weight)
@@ -426,7 +426,7 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the losses of the rows and their squares, in one pass."""
         found = sums_of(self.losses, columns, weight, group)
         width = _width(columns[1])
@@ -542,7 +542,7 @@ class LabelRankingSum(Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the sums of the numbers of rows."""
         rows = WeightedCount.of_rows(len(columns[0]), weight, group)
         return {"total": summed(self.of_each(*columns), weight, group), "rows": rows}
