@@ -597,5 +597,4 @@ def _grouped(side: Floats, cells: Ladder) -> Floats:
     passed = np.cumsum(cells.p + cells.n)
     row = (cells.p_square.sum() + cells.n_square.sum()) / passed[-1]  # the weight of a typical row
     at = np.clip((passed - row / 2) * (_GROUPS / passed[-1]), 0, _GROUPS - 1).astype(np.intp)
-    groups: Floats = np.bincount(at, side, _GROUPS).astype(np.float64)
-    return groups
+    return np.bincount(at, side, _GROUPS).astype(np.float64)

@@ -369,28 +369,24 @@ def _of_ratio(rows: CentredRows, e: Floats, left: Floats) -> Floats:
     """
     sides = ((e**2, left), (rows.y**2, rows.yy))
     shares = [each / np.maximum(whole - rows.weight * each, 0.0) for each, whole in sides]
-    slopes: Floats = left / rows.yy * (shares[0] - shares[1])
-    return slopes
+    return left / rows.yy * (shares[0] - shares[1])
 
 
 def _of_correlation(rows: CentredRows) -> Floats:
     root = np.sqrt(rows.yy * rows.pp)
     together = rows.y**2 / rows.yy + rows.p**2 / rows.pp
-    slopes: Floats = rows.y * rows.p / root - rows.yp / root * together / 2
-    return slopes
+    return rows.y * rows.p / root - rows.yp / root * together / 2
 
 
 def _of_concordance(rows: CentredRows) -> Floats:
     below = rows.yy + rows.pp + rows.total * rows.bias**2
     moved = rows.y**2 + rows.p**2 + rows.bias**2 + 2 * rows.bias * rows.e
-    slopes: Floats = (2 * rows.y * rows.p - 2 * rows.yp / below * moved) / below
-    return slopes
+    return (2 * rows.y * rows.p - 2 * rows.yp / below * moved) / below
 
 
 def _of_variance(rows: CentredRows) -> Floats:
     """Squares around a trimmed mean: for skewed values, those around the mean vary too little."""
-    slopes: Floats = (rows.e**2 - rows.yy / rows.total) / rows.total
-    return slopes
+    return (rows.e**2 - rows.yy / rows.total) / rows.total
 
 
 Ends = tuple[float, float]

@@ -337,8 +337,7 @@ def slopes_at(
     places = np.searchsorted(known[:-1], wanted)
     if not np.array_equal(known[places], wanted):  # this is not checked when a state is restored
         raise StreamMetricsError("the joint counts of this state are not those of its models")
-    found: Floats = slope[order[places]]
-    return found
+    return slope[order[places]]
 
 
 def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | None:

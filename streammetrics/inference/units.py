@@ -136,8 +136,7 @@ class UnitInfluence(NamedTuple):
         if len(self.keys) < 2:
             return np.full(self.adds.shape[1:], math.nan)
         rest = 1 - self.share.reshape(-1, *[1] * (self.adds.ndim - 1))
-        found: Numeric = np.sqrt(np.sort(self.adds**2 / rest, axis=0).sum(axis=0))
-        return found
+        return np.sqrt(np.sort(self.adds**2 / rest, axis=0).sum(axis=0))
 
     @property
     def df(self) -> float:

@@ -132,7 +132,7 @@ def _values(column: Foreign) -> tuple[Any, Bools]:
         values, missing = column, np.zeros(len(column), np.bool_)
     else:
         missing, types, kind = np.asarray(column.is_null()), pa.types, column.type
-        fill: Any = "" if types.is_string(kind) or types.is_large_string(kind) else 0
+        fill: object = "" if types.is_string(kind) or types.is_large_string(kind) else 0
         if types.is_boolean(kind):
             fill = False
         elif fill == 0 and not (types.is_integer(kind) or types.is_floating(kind)):

@@ -558,7 +558,7 @@ class Slices(KeyedSet):
         state = self._accumulator.flush()
         return sum(len(spec.kept(state).keys) for spec in self._specs)
 
-    def _apart(self, other: Any) -> str:
+    def _apart(self, other: Self) -> str:
         names = ("by", "max_slices", "overflow", "unit")
         mine, theirs = ({name: getattr(each, name) for name in names} for each in (self, other))
         parts = [

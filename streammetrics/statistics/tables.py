@@ -233,7 +233,7 @@ class SampleLabels(Labels):
     name: str = "sample"
     current: ClassLabel | None = None
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the codes of the samples; raise if there is a third one."""
         column = taken[0] if rows is None else taken[0][rows]
         codes, facts = binary_codes(batch, self.name, column, self.current, None, rows, SAMPLES)
@@ -593,7 +593,7 @@ def _row_sums(marks: Marks) -> Places:
         padded = np.zeros((rows, -(-width // size) * size), np.uint8)
         padded[:, :width] = marks
         marks = padded
-    words: Any = marks.view(np.uint32 if size == 4 else np.uint64)
+    words: Array = marks.view(np.uint32 if size == 4 else np.uint64)
     sums = words[:, 0].copy()
     for place in range(1, words.shape[1]):
         sums += words[:, place]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Json
+    from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Json
 
 
 class Plan:
@@ -425,7 +425,7 @@ def _bits(counts: Ints) -> range:
 
 
 def _repeated(
-    statistic: Statistic, columns: tuple[Any, ...], weight: Floats | None, counts: Ints
+    statistic: Statistic, columns: Columns, weight: Floats | None, counts: Ints
 ) -> Statistic:
     """Return an empty statistic after rows, each as often as its count.
 
@@ -461,7 +461,7 @@ def _repeated(
 
 def _by_count(
     statistic: Statistic,
-    columns: tuple[Any, ...],
+    columns: Columns,
     weight: Floats | None,
     counts: Ints,
     size: int,

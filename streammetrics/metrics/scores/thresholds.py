@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from streammetrics.statistics.histograms import ScoreHistogram
 
     _Rate = Callable[[CumulativeCounts, Array, Array, Array], Floats]
-    _Reached = Callable[[Any, CumulativeCounts, Array, Array, Array, float], tuple[Array, float]]
+    _Reached = Callable[
+        [ClassScoreMetric[None], CumulativeCounts, Array, Array, Array, float], tuple[Array, float]
+    ]
 
 
 def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - same signature as the others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -329,8 +329,8 @@ def _excess_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats
 class _Loss(NamedTuple):
     """The loss of a row, a function of class codes, scores (n,) or (n, K), and a parameter."""
 
-    binary: Callable[[Any, Floats, float], Floats]
-    classes: Callable[[Any, Floats, float], Floats]
+    binary: Callable[[Array, Floats, float], Floats]
+    classes: Callable[[Array, Floats, float], Floats]
     use: Literal["probability", "logit", "margin"] = "probability"
     matrix: bool = False  # whether scores must be (n, K)
 
@@ -485,8 +485,7 @@ class DistributionSum(RowSum):
                 terms = p * negative_log(q.copy(), 1 - q) + (1 - p) * negative_log(1 - q, q)
             else:
                 terms = p * -elementary.log(q)
-        total: Floats = terms if terms.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
-        return total
+        return terms if terms.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
 
     def _of_logits(self, p: Floats, z: Floats) -> Floats:
         """Return the terms (n, K) of rows whose predictions are logits; nothing is clipped."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import combinations, starmap
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -35,16 +35,13 @@ from streammetrics.statistics.sums.formulas import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.counting import GroupCodes
+    from streammetrics.core.types import Array, Bools, Columns, Floats, Numeric, ReadColumn
 
     Extent = tuple[float, float]
-    from collections.abc import Mapping, Sequence
-
-    from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Columns, ReadColumn
 
 _FAR = 2.0**400  # products of numbers below this, and above its inverse, are split without error
 _OFF = 2.0**-48  # more than a few dozen roundings are off
@@ -489,7 +486,7 @@ class LossSum(ExactSums):
         if self.width and not LOSSES[self.loss].signed and self.sums["loss"].any_negative:
             raise StateFormatError("the sum of losses is negative, which no rows have")
 
-    def terms(self, y: Floats, p: Floats) -> Any:
+    def terms(self, y: Floats, p: Floats) -> Numeric:
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
