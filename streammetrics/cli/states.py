@@ -174,7 +174,7 @@ def show_state(
     return finish(ModelReports({"": read_all}), outputs)
 
 
-def _names(texts: Sequence[str], what: Any, path: str) -> Sequence[str]:
+def _names(texts: Sequence[str], what: Metric | MetricSet, path: str) -> Sequence[str]:
     """Return the metrics to show: those that ``--metrics`` names, by default all."""
     if isinstance(what, Metric | Live):
         if texts:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Bools, Foreign
+    from streammetrics.core.types import Array, Bools, Foreign
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne,
@@ -126,7 +126,7 @@ class RowCondition:
         return above if self.operator in {"<", ">="} else below
 
 
-def _values(column: Foreign) -> tuple[Any, Bools]:
+def _values(column: Foreign) -> tuple[Array, Bools]:
     """Return a column as an array, and the mask of missing values."""
     if isinstance(column, np.ndarray):
         values, missing = column, np.zeros(len(column), np.bool_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
-    from streammetrics.core.types import Bools, Json
+    from streammetrics.core.types import Bools, Floats, Json
     from streammetrics.slices.fairness import Slice
     from streammetrics.slices.keyed import GroupView
 
@@ -209,7 +209,7 @@ class Slices(KeyedSet):
                 what, _, why = doubt.partition(": ")
                 self._warn(name, what, first.title, doubtful, depth, why)
             if level is not None:
-                limits: list[Any] = []
+                limits: list[Sequence[Interval[object]] | tuple[Floats, Floats]] = []
                 refused: list[str] = []
                 for kept in kinds:
                     both = None if anytime else kept.limits(metric, level)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -657,7 +657,9 @@ class RowCounts(GroupedClasses):
     def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
         self.kinds, self.amount = kinds, amount
         # Floats are multiples of powers of two, so fractions represent them exactly.
-        self._times: list[Any] = [Fraction(x) if joined else 1 for x in amount.tolist()]
+        self._times: Sequence[Fraction | int] = [
+            Fraction(x) if joined else 1 for x in amount.tolist()
+        ]
         self.size, self.labels = len(amount), list(range(len(amount)))
         self.kept = self.size
         times: Floats = (amount if joined else np.ones(self.size))[None]

@@ -795,7 +795,7 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
 
 def _resolution(bins: ScoreBins) -> float:
     """Return Σ r_b (p_b / r_b - P / R)² / R; every term is exact and rounded once."""
-    sums: Any = bins.rows.integers(), bins.positives.integers()
+    sums = bins.rows.integers(), bins.positives.integers()
     unit = min(exponent for _, exponent in sums)
     rows, positives = (
         [each << exponent - unit for each in ints.tolist()] for ints, exponent in sums
