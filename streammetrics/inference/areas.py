@@ -81,8 +81,7 @@ class _Margins(Margins):
             if max(sums[0].max(), sums[1].max()) > (1 - 4 * _STEP) * total:
                 raise _NeedsCells("sums that a step brings above the total")
             shift = _BITS - math.frexp(total)[1]
-            parts: Any = (*(_whole(each, shift) for each in sums), _Unread())
-            found.append(Integers(*parts))
+            found.append(Integers._make([*(_whole(each, shift) for each in sums), _Unread()]))
         return found
 
 

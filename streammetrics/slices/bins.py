@@ -23,7 +23,7 @@ from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.statistics.grouped.keys import Bin, KeyColumn, encoded, parts_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.types import Array, Bools, Foreign, Places
@@ -378,7 +378,7 @@ class _CodedColumn:
         """Return the `encoded` key parts of codes."""
         places, found = numbered(codes, self.size)
         values = self.values
-        known: Iterable[Any] = [values[code] for code in found.tolist() if code < len(values)]
+        known = [values[code] for code in found.tolist() if code < len(values)]
         texts = list(map(encoded, known if self.made is None else map(self.made, known)))
         if found.size and found[-1] == len(values):
             texts.append(encoded(None))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -458,9 +458,9 @@ class PointRows(NamedTuple):
     points: Floats
     copies: Ints
 
-    def take(self, rows: Any) -> PointRows:
+    def take(self, rows: Array) -> PointRows:
         """Return the selected rows."""
-        return PointRows(*(column[rows] for column in self))
+        return PointRows._make(column[rows] for column in self)
 
     def beside(self, other: PointRows) -> PointRows:
         """Return the rows of both, one after the other."""

@@ -96,9 +96,7 @@ def _is_taken_out(statistic: Statistic, twice: Statistic) -> bool:
 _GROUPS = 5
 
 
-def broken_groups(
-    empty: Mergeable, rows: Mapping[str, Any], rng: np.random.Generator
-) -> Iterator[str]:
+def broken_groups(empty: Mergeable, rows: Rows, rng: np.random.Generator) -> Iterator[str]:
     """Yield the laws that do not hold for the states of rows split into random groups.
 
     Sets with a unit and slices keep groups themselves, and are not split again.
@@ -131,9 +129,7 @@ def broken_groups(
     yield from _broken_keys(empty, {**columns, KEY: codes}, renamed, states)
 
 
-def _broken_keys(
-    empty: Mergeable, rows: Mapping[str, Any], renamed: Any, states: list[State]
-) -> Iterator[str]:
+def _broken_keys(empty: Mergeable, rows: Rows, renamed: Any, states: list[State]) -> Iterator[str]:
     """Yield the laws that do not hold for rows fed together with their group codes."""
     plan = empty._plan
     keyed = Accumulator(grouped_plan(plan))

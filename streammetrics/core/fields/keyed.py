@@ -388,7 +388,7 @@ class KeyCounts(LabelTable):
     def __init__(self, *, inline: bool = False) -> None:
         super().__init__(inline=inline, amount=Weights())
 
-    def added(self, value: LabelledEntries, keys: object, weight: Floats | None = None) -> object:
+    def added(self, value: LabelledEntries, keys: object, weight: Floats | None = None) -> Any:
         """Return the counts with those of more rows: an array of keys, or a column of `Labels`."""
         labels, places = _keys(keys)
         amount = WeightedCount.at_places(places, len(labels), weight)
@@ -418,7 +418,7 @@ class Largest(StateField[RankedIds]):
         """Return no ids."""
         return RankedIds(np.empty(0, np.int64), np.empty(0))
 
-    def added(self, value: RankedIds, ids: object, values: Floats) -> object:
+    def added(self, value: RankedIds, ids: object, values: Floats) -> Any:
         """Return the largest of these and of more rows: ids, and a finite number for each."""
         labels, places = _keys(ids)
         return self.plus(value, self._first(labels[places], np.asarray(values, np.float64)))
