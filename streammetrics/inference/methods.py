@@ -19,6 +19,8 @@ from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.confidence import ConfidenceRequest
     from streammetrics.core.errors import NoConfidenceError
     from streammetrics.core.metric import Metric
@@ -30,7 +32,7 @@ _REDRAWS = 2000
 
 
 def _trials(
-    metric: Metric, asked: ConfidenceRequest, name: str, statistics: Any
+    metric: Metric, asked: ConfidenceRequest, name: str, statistics: Sequence[object]
 ) -> tuple[int, int]:
     """Return successes and trials of a share of rows.
 
@@ -62,7 +64,7 @@ def _counts(statistic: Any, asked: ConfidenceRequest) -> bool:
 
 
 @method_of("wilson")
-def of_wilson(metric: Metric, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
+def of_wilson(metric: Metric, asked: ConfidenceRequest, *statistics: object) -> ConfidenceInterval:
     """Wilson (1927), without a continuity correction."""
     s, n = _trials(metric, asked, "wilson", statistics)
     low, high = wilson(np.array(float(s)), np.array(float(n)), normal_quantile(1 - asked.tail))
@@ -71,7 +73,7 @@ def of_wilson(metric: Metric, asked: ConfidenceRequest, *statistics: Any) -> Con
 
 @method_of("clopper-pearson")
 def of_clopper_pearson(
-    metric: Metric, asked: ConfidenceRequest, *statistics: Any
+    metric: Metric, asked: ConfidenceRequest, *statistics: object
 ) -> ConfidenceInterval:
     """Clopper and Pearson (1934), by quantiles of the beta distribution."""
     s, n = _trials(metric, asked, "clopper-pearson", statistics)
@@ -80,7 +82,7 @@ def of_clopper_pearson(
 
 
 @method_of("wald")
-def of_wald(metric: Metric, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
+def of_wald(metric: Metric, asked: ConfidenceRequest, *statistics: object) -> ConfidenceInterval:
     """The normal approximation p ± z √(p (1 - p) / n), cut off at 0 and 1."""
     s, n = _trials(metric, asked, "wald", statistics)
     p = s / n if n else math.nan

@@ -148,7 +148,7 @@ def units_of(rows: Numeric, squares: Numeric) -> tuple[Numeric, Numeric]:
     return s_unit, f_unit
 
 
-def trials_of(metric: Metric, *statistics: Any) -> tuple[float, float]:
+def trials_of(metric: Metric, *statistics: object) -> tuple[float, float]:
     """Return the sum, and the number of rows, of which a metric in [0, 1] is the mean.
 
     Raises:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, ClassLabel, Foreign
 
-    F = TypeVar("F", bound=Callable[..., Any])
+    F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(slots=True)
