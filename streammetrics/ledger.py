@@ -151,8 +151,7 @@ class ShardTable(NamedTuple):
 
     def ranks(self, kind: int) -> Places:
         """Return the rank of each shard among those of `kind`; valid for shards of that kind."""
-        ranks: Places = np.cumsum(self.kinds == kind) - 1
-        return ranks
+        return np.cumsum(self.kinds == kind) - 1
 
     def at(self, place: int) -> Shard:
         """Return the shard at a place."""

@@ -13,7 +13,7 @@ import textwrap
 import threading
 import traceback
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.main import get_command
@@ -198,10 +198,9 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
 
 def _finish(finish: Callable[[], None]) -> None:
     """Do what cannot be undone; a signal no longer stops the command."""
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, signal.SIG_IGN)
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
         finish()
     finally:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.confidence import Unit
+    from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Options
     from streammetrics.readers.coco import CocoPiece
@@ -276,7 +277,7 @@ def column(text: str) -> KeySpec:
         raise CommandError(f"--by {error}") from error
 
 
-def state_of(path: str) -> Any:
+def state_of(path: str) -> Mergeable:
     """Read a saved state."""
     with blaming(path, OSError):
         return load(path)

@@ -43,7 +43,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]  # the context is a subclass
         """Reject an option that is given twice, then parse as usual."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        seen: set[Any] = set()
+        seen = set[object]()
         for param in order:
             single = not getattr(param, "multiple", True) and not getattr(param, "is_flag", False)
             if param in seen and single:
@@ -115,15 +115,15 @@ Imports = Annotated[
 ]
 
 
-def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], object]:
+def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., object]], object]:
     """Return a decorator that adds a command, which also takes ``--import``.
 
     The docstring of the function is the help page; its section ``Examples:`` ends it.
     """
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+    def add(function: Callable[..., object]) -> Callable[..., object]:
         @wraps(function)
-        def run(*args: Any, imports: object = None, **options: Any) -> Any:  # noqa: ARG001 - the callback imports
+        def run(*args: object, imports: object = None, **options: object) -> object:  # noqa: ARG001 - the callback imports
             return function(*args, **options)
 
         signature = inspect.signature(function, eval_str=True)

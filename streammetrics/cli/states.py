@@ -52,6 +52,7 @@ from streammetrics.slices.slices import Slices
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Options
     from streammetrics.live.service.config import Settings
 
@@ -96,7 +97,7 @@ def merge(
     check_places([Output("-o", output)])
     paths = _paths(states, output, ledger=ledger)
     if ledger:
-        merged: Any = _merged_ledger(paths, output, seal=seal, force=force)
+        merged: Ledger | Mergeable = _merged_ledger(paths, output, seal=seal, force=force)
     else:
         merged = _merged_state(paths, output, patterns=states, force=force)
     rows = merged.n_rows
@@ -173,7 +174,7 @@ def show_state(
     return finish(ModelReports({"": read_all}), outputs)
 
 
-def _names(texts: Sequence[str], what: Any, path: str) -> Sequence[str]:
+def _names(texts: Sequence[str], what: Metric | MetricSet, path: str) -> Sequence[str]:
     """Return the metrics to show: those that ``--metrics`` names, by default all."""
     if isinstance(what, Metric | Live):
         if texts:
@@ -403,7 +404,7 @@ def _is_new(path: str, output: str) -> bool:
 
 def _merged_state(
     paths: Sequence[str], output: str, *, patterns: Sequence[str], force: bool
-) -> Any:
+) -> Mergeable:
     """Merge all states, write the result, and return it."""
     check_outputs([Output("-o", output)], paths, force=force, patterns=patterns)
     merged = _in_one(paths)
@@ -442,10 +443,10 @@ def _ledger_in(path: str) -> Ledger | None:
     return state if isinstance(state, Ledger) else None
 
 
-def _in_one(paths: Sequence[str]) -> Any:
+def _in_one(paths: Sequence[str]) -> Mergeable:
     """Return the merge of all states."""
     first, *others = paths
-    merged: Any = state_of(first)
+    merged = state_of(first)
     for path in others:
         state = state_of(path)
         if isinstance(state, Ledger) != isinstance(merged, Ledger):
@@ -535,7 +536,7 @@ def _stored(settings: Settings) -> Live:
         return live.copy()
 
 
-def _read(paths: Sequence[str]) -> Any:
+def _read(paths: Sequence[str]) -> Metric | MetricSet | Ledger | Live:
     state = _in_one(paths)
     if not isinstance(state, Metric | MetricSet | Ledger | Live):
         raise StateFormatError(f"{paths[0]}: no report exists for {an(type(state).__name__)}")

@@ -74,7 +74,7 @@ def _mistakes(cls: Any) -> Iterator[str]:
     yield from _facts(cls)
 
 
-def _bases(cls: Any) -> Iterator[str]:
+def _bases(cls: type) -> Iterator[str]:
     """Yield that a class has two bases that say differently what is remembered."""
     whole = [base for base in cls.__bases__ if hasattr(base, "_parameters")]
     for name in ("statistics", "schema"):
@@ -84,7 +84,7 @@ def _bases(cls: Any) -> Iterator[str]:
             yield f" has the bases {' and '.join(base.__name__ for base in whole)}: choose one"
 
 
-def _attribute(cls: Any, name: str, value: object) -> Iterator[str]:
+def _attribute(cls: type, name: str, value: object) -> Iterator[str]:
     """Yield what is wrong with an attribute."""
     where = f".{name}"
     if isinstance(value, type) and issubclass(value, StateField):

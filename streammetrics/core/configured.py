@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 _BEYOND = 1 << 63  # integers have 64 bits
 # Integers in a sequence may stand for floats, and so may be larger.
 _BEYOND_FLOATS = int(sys.float_info.max) + 1
-_PLAIN: frozenset[Any] = frozenset({bool, int, float, str, type(None)})
+_PLAIN: frozenset[type] = frozenset({bool, int, float, str, type(None)})
 _KINDS = {float: "a number", int: "an integer", str: "a string", bool: "a boolean"}
-_REFUSED: Any = object()
+_REFUSED = object()
 
 
 class Option(NamedTuple):
@@ -67,7 +67,7 @@ class Option(NamedTuple):
             return isinstance(value, int | float)
         return isinstance(value, get_origin(self.kind) or self.kind)
 
-    def elements(self, value: tuple[object, ...]) -> Any:
+    def elements(self, value: tuple[object, ...]) -> object:
         """Return the value with elements of the annotated types, or `_REFUSED`."""
         kinds = get_args(self.kind) if get_origin(self.kind) is tuple else ()
         if not kinds or Any in kinds:
@@ -120,7 +120,7 @@ class Parameter:
         return self.given is inspect.Parameter.empty
 
     @cached_property
-    def default(self) -> Any:
+    def default(self) -> object:
         """The default, in its canonical type."""
         return self.given if self.required else self.brought(self.given, self.owner)
 
@@ -128,13 +128,13 @@ class Parameter:
     def options(self) -> tuple[Option, ...]:
         """The alternatives of the annotation."""
         # Annotations are strings in this package. Resolving them is slow, so it is done once.
-        holder: Any = type("", (), {"__annotations__": {self.name: self.annotation}})
+        holder = type("", (), {"__annotations__": {self.name: self.annotation}})
         module = sys.modules.get(self.owner.__module__)
         names = vars(module) if module is not None else {}
         hints = get_type_hints(holder, names, dict(vars(self.owner)), include_extras=True)
         return tuple(_options(hints[self.name], ()))
 
-    def brought(self, value: object, cls: type) -> Any:
+    def brought(self, value: object, cls: type) -> object:
         """Return a value in its canonical Python type; raise `ValueError` if it is not allowed."""
         canonical = _canonical(value)
         found = _brought(canonical, self.options, _BEYOND)
@@ -163,7 +163,7 @@ class Parameter:
         what.__dict__[self.name] = value
 
 
-def _brought(value: object, options: Iterable[Option], beyond: int) -> Any:
+def _brought(value: object, options: Iterable[Option], beyond: int) -> object:
     """Return a value as the first alternative that allows it has it, or `_REFUSED`.
 
     An integer becomes a float if a float is allowed and an integer is not.
@@ -180,7 +180,7 @@ def _brought(value: object, options: Iterable[Option], beyond: int) -> Any:
     return _REFUSED
 
 
-def _plural(kind: Any) -> str:
+def _plural(kind: object) -> str:
     """Describe values of a type that a sequence may have as elements."""
     if get_origin(kind) is tuple:
         return f"tuples of {_plural(get_args(kind)[0])}"
@@ -249,7 +249,7 @@ def _either(words: list[str]) -> str:
     return " or ".join(words).removesuffix(",")
 
 
-def _canonical(value: object) -> Any:
+def _canonical(value: object) -> object:
     """Convert NumPy's numbers to Python's, and sequences to tuples."""
     if type(value) in _PLAIN:
         return value
@@ -284,7 +284,7 @@ def _is_float(value: object) -> bool:
         return False
 
 
-def _tupled(value: object) -> Any:
+def _tupled(value: object) -> object:
     if isinstance(value, list | tuple | range):
         return tuple(map(_tupled, value))
     return value.item() if isinstance(value, np.generic) else value

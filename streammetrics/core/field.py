@@ -71,7 +71,7 @@ class StateField(ABC, Generic[V]):
     def __get__(self, statistic: None, owner: type) -> Self: ...
     @overload
     def __get__(self, statistic: object, owner: type) -> V: ...
-    def __get__(self, statistic: object, owner: type) -> Any:
+    def __get__(self, statistic: object, owner: type) -> object:
         # The value is in the statistic's own dictionary, which is looked up first.
         if statistic is None:
             return self
@@ -131,7 +131,7 @@ class StateField(ABC, Generic[V]):
         """Return the grouped value of `size` groups without rows."""
         return (self.empty(of),) * size
 
-    def of_groups(self, values: Sequence[V], of: Configured) -> Any:
+    def of_groups(self, values: Sequence[V], of: Configured) -> object:
         """Return the grouped value of groups with the given values."""
         return tuple(values)
 
@@ -179,18 +179,20 @@ class StateField(ABC, Generic[V]):
         """Return the canonical arrays of all groups; by default those of each group, packed."""
         return laid_out([self.arrays(self.at(value, group)) for group in range(size)])
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> object:
         """Return the grouped value of untrusted `groups_arrays`.
 
         Raises `ValueError` unless `groups_arrays` of the result gives them back.
         """
         return tuple([self.taken(each, of) for each in taken_apart(arrays, size)])
 
-    def together(self, value: Any) -> Any:
+    def together(self, value: object) -> object:
         """Return a grouped value for a readout of all groups at once; ``None`` if impossible."""
         return None if type(value) is tuple else value
 
-    def put(self, value: Any, other: Any, places: Places, size: int, of: Configured) -> Any:
+    def put(
+        self, value: object, other: object, places: Places, size: int, of: Configured
+    ) -> object:
         """Return `size` groups: group ``i`` of `other` replaces the empty group ``places[i]``.
 
         -1 drops it.

@@ -22,14 +22,14 @@ _TEXT = 2000  # longest error message: a file may quote all of itself
 
 # Empty objects and their classes, by the start of the header of their files: often thousands of
 # states have the same configuration.
-_KNOWN: dict[bytes, tuple[Any, dict[str, type[Any]]]] = {}
+_KNOWN: dict[bytes, tuple[object, dict[str, type]]] = {}
 
 
 @overload
-def from_bytes(blob: bytes, *classes: type[Any]) -> Mergeable[Any]: ...
+def from_bytes(blob: bytes, *classes: type) -> Mergeable[Any]: ...
 @overload
-def from_bytes(blob: bytes, *classes: type[Any], kind: type[S]) -> S: ...
-def from_bytes(blob: bytes, *classes: type[Any], kind: type[Any] = Stateful) -> Any:
+def from_bytes(blob: bytes, *classes: type, kind: type[S]) -> S: ...
+def from_bytes(blob: bytes, *classes: type, kind: type = Stateful) -> Any:
     """Rebuild a metric, set or ledger from the bytes of `to_bytes`.
 
     Nothing is unpickled, and no module outside the package is imported: to read the state of a
@@ -85,7 +85,7 @@ from_bytes.__module__ = "streammetrics"
 def load(path: str | os.PathLike[str]) -> Mergeable[Any]: ...
 @overload
 def load(path: str | os.PathLike[str], *, kind: type[S]) -> S: ...
-def load(path: str | os.PathLike[str], *, kind: type[Any] = Stateful) -> Any:
+def load(path: str | os.PathLike[str], *, kind: type = Stateful) -> Any:
     """Rebuild the metric, set or ledger that `save` wrote; see `from_bytes`.
 
     Raises:
@@ -157,7 +157,7 @@ def _without_later(configuration: Document, written: Document) -> Document:
     return kept
 
 
-def _known(header: bytes) -> Any:
+def _known(header: bytes) -> object:
     """Return the cached empty object of a header, unless one of its classes has been redefined."""
     blank, classes = _KNOWN.get(header, (None, {}))
     return blank if classes.items() <= REGISTRY.items() else None

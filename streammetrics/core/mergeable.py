@@ -103,7 +103,7 @@ class Stateful(ABC):
         return pickled(self._types, packed(*self._describe()))
 
 
-def pickled(types: tuple[type, ...], blob: bytes) -> tuple[Any, ...]:
+def pickled(types: tuple[type, ...], blob: bytes) -> tuple[object, ...]:
     """Return the pickle of an object with a state: its bytes, and the user's own classes.
 
     Listing a class makes pickle import its module. Classes of the package are found by name.
@@ -155,7 +155,7 @@ class Mergeable(Stateful, Generic[V_co]):
 
     @property
     @abstractmethod
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         """The key that must be equal for two objects to be merged."""
 
     def feed(self, columns: Mapping[str, object], renamed: Mapping[str, str] | None = None) -> Self:
@@ -305,7 +305,7 @@ class Mergeable(Stateful, Generic[V_co]):
         return f" ({self._apart(other)})" if type(other) is type(self) else ""
 
     @abstractmethod
-    def _apart(self, other: Any) -> str:
+    def _apart(self, other: Self) -> str:
         """Describe the differences from another object of this class."""
 
     @abstractmethod

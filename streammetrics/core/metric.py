@@ -403,7 +403,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return (type(self),)
 
     @property
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return self._key
 
     def _over(self, accumulator: Accumulator | ReadOnly) -> Self:
@@ -478,7 +478,7 @@ def _reset_facts(cls: type[Metric]) -> None:
             setattr(cls, fact, _found(base, fact))
 
 
-def _found(cls: type[Metric], name: str) -> Any:
+def _found(cls: type[Metric], name: str) -> object:
     return inspect.getattr_static(cls, name, None)
 
 
@@ -530,7 +530,7 @@ if TYPE_CHECKING:
             anytime: bool = False,
             unit: Unit = ...,
         ) -> ConfidenceInterval[LabelledArray]: ...
-        def confidence(self, *_: Any, **__: Any) -> Any:
+        def confidence(self, *_: object, **__: object) -> Any:
             """Return confidence limits, as `Metric.confidence` does."""
 
 else:

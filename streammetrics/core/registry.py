@@ -132,7 +132,7 @@ HOOKS = {
 _WRITTEN = {"UnitSet": "inference.units"}
 
 # Classes whose states can be read, by their name in a file.
-REGISTRY: dict[str, type[Any]] = {}
+REGISTRY: dict[str, type] = {}
 
 
 def public(name: str) -> Any:
@@ -146,12 +146,12 @@ def load(hook: str) -> None:
         import_module(f"{_PACKAGE}.{module}")
 
 
-def register(cls: type[Any]) -> None:
+def register(cls: type) -> None:
     """Register a class, so that its states can be read."""
     REGISTRY[registered_name(cls)] = cls
 
 
-def class_named(name: str) -> type[Any] | None:
+def class_named(name: str) -> type | None:
     """Return the class with this name in files; ``None`` if there is none.
 
     Only modules listed in this file are imported. No file names a base class of the package.

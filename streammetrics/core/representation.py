@@ -32,16 +32,16 @@ class _Metric(Protocol):
 
     _accumulator: Accumulator | ReadOnly
 
-    def readout(self, *statistics: object) -> Any:
+    def readout(self, *statistics: object) -> object:
         """Return the value of the statistics."""
 
-    def interval(self, *statistics: object) -> Interval[Any]:
+    def interval(self, *statistics: object) -> Interval[object]:
         """Return guaranteed limits of the exact value."""
 
     def is_exact(self, *statistics: object) -> bool:
         """Whether the readout is the exact value."""
 
-    def _shape(self, *statistics: object) -> Any:
+    def _shape(self, *statistics: object) -> object:
         """Return the object to plot."""
 
     def _pictured(self) -> _Metric:
@@ -77,7 +77,7 @@ def html_of(metric: _Metric, state: State) -> str:
 def html_of_set(metrics: Mapping[str, _Metric], state: State) -> str:
     """Return the HTML representation of several metrics of one state for notebooks."""
     looks = [_looked_at(metric, state) for metric in metrics.values()]
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, list[object]] = {
         "configuration": [repr(metric).partition(" <")[0] for metric in metrics.values()],
         **{title: [look[title] for look in looks] for title in (looks[0] if looks else ())},
     }
@@ -95,10 +95,10 @@ def _glimpse(metric: _Metric, state: State, most: int) -> object:
         return None
 
 
-def _looked_at(metric: _Metric, state: State) -> dict[str, Any]:
+def _looked_at(metric: _Metric, state: State) -> dict[str, object]:
     """Return the cells of a metric's row: value, guaranteed limits, exactness, number of rows."""
     value = _glimpse(metric, state, _LOOKED)
-    cells: dict[str, Any] = {"value": "", "certainly within": "", "exact": ""}
+    cells: dict[str, object] = {"value": "", "certainly within": "", "exact": ""}
     if isinstance(value, int | float):
         statistics = metric._chosen(state)
         exact = metric.is_exact(*statistics)

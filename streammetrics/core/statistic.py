@@ -57,7 +57,7 @@ class Statistic(Configured, ABC):
 
     fields: ClassVar[dict[str, StateField[Any]]] = {}
     # Values of fields that were added after states had been written; ``None`` for that of no rows.
-    state_defaults: ClassVar[Mapping[str, Any]] = {}
+    state_defaults: ClassVar[Mapping[str, object]] = {}
     # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
     in_kernels: ClassVar[bool] = False
     # Whether `update` takes int64 weights, of rows that count several times; as above.
@@ -103,15 +103,15 @@ class Statistic(Configured, ABC):
         """
         self.add_lifted(self.lift(columns, **weight) or {})
 
-    def add_lifted(self, lifted: Mapping[str, Any]) -> None:
+    def add_lifted(self, lifted: Mapping[str, object]) -> None:
         """Add the values of rows to the fields."""
         mine, fields = self.__dict__, self.fields
         for name, value in lifted.items():
             mine[name] = fields[name].plus(mine[name], value)
 
     def lift(
-        self, columns: tuple[Any, ...], weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any] | None:
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> Mapping[str, object] | None:
         """Return what rows add to each field: the value of all rows, or with `group` of each group.
 
         The field converts the values of groups to a grouped value; see `StateField.of_batch`.
@@ -125,7 +125,7 @@ class Statistic(Configured, ABC):
         Called for every restored state. Subclasses override it.
         """
 
-    def check_groups(self, values: Mapping[str, Any], size: int) -> None:
+    def check_groups(self, values: Mapping[str, object], size: int) -> None:
         """Run `check_fields` for grouped values of the fields.
 
         Statistics that can check all groups at once override it.
@@ -134,7 +134,7 @@ class Statistic(Configured, ABC):
             for group in range(size):
                 self.at(values, group).check_fields()
 
-    def at(self, values: Mapping[str, Any], group: int) -> Self:
+    def at(self, values: Mapping[str, object], group: int) -> Self:
         """Return the state of one group, from grouped values of the fields."""
         twin = self.fork()
         for name, field in self.fields.items():
@@ -192,7 +192,7 @@ class Statistic(Configured, ABC):
         self.update(*columns, weight=weight)
 
     def by_sorted_group(
-        self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+        self, n: int, pieces: Iterable[tuple[Places, object, Array | None]]
     ) -> dict[str, object] | None:
         """Return the grouped value of each field for `n` rows that are sorted by group.
 
@@ -494,7 +494,7 @@ class GroupedStates:
         return cls(of, size, values)
 
 
-def _taken_groups(field: StateField[Any], arrays: Arrays, size: int, of: Statistic) -> Any:
+def _taken_groups(field: StateField[Any], arrays: Arrays, size: int, of: Statistic) -> object:
     """Return the grouped value of untrusted arrays; an error names the field."""
     if size and not arrays and field.name in of.state_defaults:
         value = of.state_defaults[field.name]

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     # What is known of each metric of a set; Any if unspecified.
     Each = TypeVar("Each", default=Any)
     # What a parameter of a `NumberOrArray` is if it makes the value an array; Never if it does not.
-    Choice = TypeVar("Choice", default=Never)
-    NoAverage = TypeVar("NoAverage", bound=None, default=Never)
+    # Covariant, so that ``AveragedMetric[None]`` is one of either kind.
+    Choice = TypeVar("Choice", covariant=True, default=Never)  # noqa: PLC0105 - a short name
+    NoAverage = TypeVar("NoAverage", bound=None, covariant=True, default=Never)  # noqa: PLC0105 - a short name
     """The type of ``average`` of an `AveragedMetric`: None where the value is an array."""
-    RawValues = TypeVar("RawValues", bound=Literal["raw_values"], default=Never)
-    Several = TypeVar("Several", bound=Sequence[float], default=Never)
+    RawValues = TypeVar("RawValues", bound=Literal["raw_values"], covariant=True, default=Never)  # noqa: PLC0105 - a short name
+    Several = TypeVar("Several", bound=Sequence[float], covariant=True, default=Never)  # noqa: PLC0105 - a short name
     # Parameters take any sequence of numbers, and keep a tuple.
     FloatSequence: TypeAlias = Sequence[float]
 else:

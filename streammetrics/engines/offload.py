@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Job = Callable[[], object]
 
-M = TypeVar("M", bound="Mergeable[Any]")
+M = TypeVar("M", bound="Mergeable[object]")
 
 
 class QueueFullError(StreamMetricsError, Full):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from streammetrics.engines.shards import Progress, S
     from streammetrics.readers.files import Piece
 
+    Done = Accumulator | Exception | None
+
 SILENCE = 60.0  # seconds without a sign of life from a worker, after which it is given up
 
 _START = 300.0  # seconds that a process may take to begin, on a machine that is short of everything
@@ -126,7 +128,7 @@ class _Worker:
         self.rows = self.beats = 0
         self.silence, self.looked = 0.0, time.monotonic()
 
-    def do(self, turn: tuple[int, Piece] | None) -> Future[Any]:
+    def do(self, turn: tuple[int, Piece] | None) -> Future[Done]:
         """Let it read a piece; without one, hand over what it has read."""
         with _uninterrupted(), _one_thread():  # the first call starts the process
             if turn is None:
@@ -136,7 +138,7 @@ class _Worker:
             self.doing = f"read {piece}"
             return self.executor.submit(read_piece, piece)
 
-    def result(self, future: Future[Any]) -> Any:
+    def result(self, future: Future[Done]) -> Done | BaseException:
         """Return what it has done, an error of its own, or raise that it is gone."""
         error = future.exception()
         if isinstance(error, BrokenExecutor):

@@ -68,7 +68,7 @@ def all_reduce(metric: M, group: dist.ProcessGroup | None = None) -> M:
     return metric.reset().merge(*merged)
 
 
-def n_repeated(sampler: DistributedSampler[Any]) -> int:
+def n_repeated(sampler: DistributedSampler[object]) -> int:
     """Return how many rows at the end of this rank's share are repeats: 0 or 1.
 
     Where the ranks do not divide the dataset, `DistributedSampler` gives all of them equally many

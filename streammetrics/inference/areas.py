@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, Bools, Floats, Ints, Numeric
     from streammetrics.metrics.classification.view import Confusion
+    from streammetrics.metrics.scores.base import ClassScoreMetric
 
 
 _STEP = 2.0**-17  # relative step: truncation and rounding errors leave about ten digits
@@ -82,8 +83,7 @@ class _Margins(Margins):
             if max(sums[0].max(), sums[1].max()) > self._most * total:
                 raise _NeedsCells("sums that a step brings above the total")
             shift = _BITS - math.frexp(total)[1]
-            parts: Any = (*(_whole(each, shift) for each in sums), _Unread())
-            found.append(Integers(*parts))
+            found.append(Integers._make([*(_whole(each, shift) for each in sums), _Unread()]))
         return found
 
 
@@ -104,7 +104,7 @@ def _whole(values: Floats, shift: int) -> Array:
     return np.array([round(math.ldexp(value, shift)) for value in values.tolist()], dtype=object)
 
 
-def influence(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
+def influence(metric: Metric, table: Confusion, read: Callable[[Any], Numeric]) -> Floats:
     """Return ∂θ/∂n for every cell of a table, of shape (cells, *shape of the value)."""
     try:
         of_tp, of_actual, of_predicted = _of_margins(table, read)
@@ -117,7 +117,7 @@ def influence(metric: Metric[object], table: Confusion, read: Callable[[Any], An
     return np.where(cancelled, 0.0, slopes)
 
 
-def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
+def _of_margins(table: Confusion, read: Callable[[Any], Numeric]) -> list[Floats]:
     sums = [table.tp, table.actual, table.predicted]
 
     def read_with(place: int, moved: Floats) -> Numeric:
@@ -140,7 +140,7 @@ def read_at(metric: Any, table: Confusion, sums: Sequence[Floats]) -> Floats | N
     return np.asarray(found, np.float64)
 
 
-def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
+def derivatives(amounts: Floats, read: Callable[[Floats], object]) -> Floats:
     """Return the derivatives with respect to `amounts` (n,) of a readout; 0 for amounts of 0.
 
     `read` is given perturbed amounts (m, n), and returns the value of each row.
@@ -162,7 +162,7 @@ def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
     return np.concatenate(found)
 
 
-def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
+def _of_cells(metric: Metric, table: Confusion, read: Callable[[Any], Numeric]) -> Floats:
     if table.amount.size > _FEW:
         raise without(
             metric,
@@ -344,7 +344,7 @@ class CurveInfluence(NamedTuple):
         return total
 
 
-def curve_influence(metric: Any, stairs: CumulativeCounts) -> CurveInfluence:
+def curve_influence(metric: Metric, stairs: CumulativeCounts) -> CurveInfluence:
     """Return the influence of a row of each cell on the metric's area, or average precision."""
     return (_roc if metric.family == Family.ROC_AREA else _precision)(stairs)
 
@@ -363,7 +363,9 @@ class ClassInfluence(NamedTuple):
     adds: CurveInfluence
 
 
-def class_influences(metric: Any, classes: Sequence[CumulativeCounts]) -> Iterator[ClassInfluence]:
+def class_influences(
+    metric: ClassScoreMetric[None], classes: Sequence[CumulativeCounts]
+) -> Iterator[ClassInfluence]:
     """Yield the influences of all classes that have an area."""
     weighted = len(classes) > 1 and metric.average == "weighted"
     shares = np.array([stairs.share for stairs in classes])
@@ -563,7 +565,9 @@ def _best(metric: Any, tp: Array, fp: Array) -> float:
     return float(max(values.max() / scale for values, scale in reached))
 
 
-def jackknife_error(metric: Any, stairs: CumulativeCounts, cells: Ladder) -> float:
+def jackknife_error(
+    metric: ClassScoreMetric[None], stairs: CumulativeCounts, cells: Ladder
+) -> float:
     """Return the jackknife standard error of any value of a class.
 
     Rows are assigned to groups at random, with a seed that depends on the counts only. The value is
@@ -594,5 +598,4 @@ def _grouped(side: Floats, cells: Ladder) -> Floats:
     passed = np.cumsum(cells.p + cells.n)
     row = (cells.p_square.sum() + cells.n_square.sum()) / passed[-1]  # the weight of a typical row
     at = np.clip((passed - row / 2) * (_GROUPS / passed[-1]), 0, _GROUPS - 1).astype(np.intp)
-    groups: Floats = np.bincount(at, side, _GROUPS).astype(np.float64)
-    return groups
+    return np.bincount(at, side, _GROUPS).astype(np.float64)

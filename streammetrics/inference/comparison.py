@@ -276,7 +276,7 @@ class Comparison(MetricSet):
         self._places = dict(zip(self.models, places, strict=True))
         return plan
 
-    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+    def feed(self, columns: Mapping[str, object], renamed: Mapping[str, str] | None = None) -> Self:
         """Add rows given as columns by name, including the column of units if there is one."""
         if self.unit is None:
             return super().feed(columns, renamed)
@@ -465,7 +465,7 @@ class Comparison(MetricSet):
             groups = self._groups(model, state)
             whole = whole_of(groups)
 
-            def found(metric: Any, level: float) -> ConfidenceInterval:
+            def found(metric: Metric, level: float) -> ConfidenceInterval:
                 return limits_of_units(metric, groups, whole, level)
 
             return self._suite._over(UnitRows(self._suite._plan, whole, self.unit, found))

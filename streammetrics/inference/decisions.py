@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from streammetrics.core.columns.batch import near
 from streammetrics.inference.distributions import normal_quantile, t_quantile
@@ -20,7 +20,9 @@ BETTER, NOT_WORSE, WORSE, UNDECIDED = "better", "not worse", "worse", "undecided
 _MOST = 1 << 62  # units at which the search ends
 
 
-def margins_of(margin: Any, metrics: Mapping[str, Metric[Any]]) -> dict[str, float]:
+def margins_of(
+    margin: float | Mapping[str, float], metrics: Mapping[str, Metric]
+) -> dict[str, float]:
     """Return the margin of each metric that has one.
 
     One number applies to all metrics with a better direction.
@@ -48,7 +50,7 @@ def margins_of(margin: Any, metrics: Mapping[str, Metric[Any]]) -> dict[str, flo
     return {name: float(value) for name, value in given.items()}
 
 
-def decided(metric: Metric[Any], estimate: Estimate, margin: float) -> str:
+def decided(metric: Metric, estimate: Estimate, margin: float) -> str:
     """Return the verdict about a model: better, not worse, worse or undecided."""
     low, high = estimate.low, estimate.high
     if metric.higher_is_better is False:
@@ -60,7 +62,7 @@ def decided(metric: Metric[Any], estimate: Estimate, margin: float) -> str:
     return WORSE if high < 0 else UNDECIDED
 
 
-def check_power(power: Any) -> float:
+def check_power(power: object) -> float:
     """Validate a power; raise `ValueError` for an invalid one."""
     if not isinstance(power, int | float) or isinstance(power, bool) or not 0 < power < 1:
         raise ValueError(f"power={power!r}: expected a share such as 0.8")

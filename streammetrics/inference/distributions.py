@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.types import Floats, Numeric
 
     Limits = tuple[Numeric, Numeric]  # floats, or arrays of one shape
-    from collections.abc import Sequence
 
 
 _NORMAL = NormalDist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
 
 
 def _answer(
-    metric: Metric[object],
+    metric: Metric,
     asked: ConfidenceRequest,
     values: Sequence[Fraction | float],
     errors: Sequence[float],
@@ -138,7 +138,7 @@ def _answer(
 
 
 def _means(
-    metric: Metric[object],
+    metric: Metric,
     asked: ConfidenceRequest,
     held: object,
     means: Sequence[Fraction],
@@ -331,7 +331,7 @@ def slopes_of_means(
 
 
 def _anytime(
-    metric: Metric[object],
+    metric: Metric,
     asked: ConfidenceRequest,
     sums: Sequence[Fraction],
     total: Fraction,
@@ -386,28 +386,24 @@ def _of_ratio(rows: CentredRows, e: Floats, left: Floats) -> Floats:
     """
     sides = ((e**2, left), (rows.y**2, rows.yy))
     shares = [each / np.maximum(whole - rows.weight * each, 0.0) for each, whole in sides]
-    slopes: Floats = left / rows.yy * (shares[0] - shares[1])
-    return slopes
+    return left / rows.yy * (shares[0] - shares[1])
 
 
 def _of_correlation(rows: CentredRows) -> Floats:
     root = np.sqrt(rows.yy * rows.pp)
     together = rows.y**2 / rows.yy + rows.p**2 / rows.pp
-    slopes: Floats = rows.y * rows.p / root - rows.yp / root * together / 2
-    return slopes
+    return rows.y * rows.p / root - rows.yp / root * together / 2
 
 
 def _of_concordance(rows: CentredRows) -> Floats:
     below = rows.yy + rows.pp + rows.total * rows.bias**2
     moved = rows.y**2 + rows.p**2 + rows.bias**2 + 2 * rows.bias * rows.e
-    slopes: Floats = (2 * rows.y * rows.p - 2 * rows.yp / below * moved) / below
-    return slopes
+    return (2 * rows.y * rows.p - 2 * rows.yp / below * moved) / below
 
 
 def _of_variance(rows: CentredRows) -> Floats:
     """Squares around a trimmed mean: for skewed values, those around the mean vary too little."""
-    slopes: Floats = (rows.e**2 - rows.yy / rows.total) / rows.total
-    return slopes
+    return (rows.e**2 - rows.yy / rows.total) / rows.total
 
 
 Ends = tuple[float, float]
@@ -648,7 +644,7 @@ def _below(grid: Floats, axis: int) -> Numeric:
 
 @rule_of(Family.QUANTILE)
 def quantile_of_values(
-    metric: Quantile[Any], asked: ConfidenceRequest, values: ValueHistogram
+    metric: Quantile[Sequence[float]], asked: ConfidenceRequest, values: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     found, method = [], ""
@@ -663,7 +659,7 @@ def quantile_of_values(
 
 @rule_of(Family.ERROR_QUANTILE)
 def quantile_of_errors(
-    metric: ErrorQuantile[Any], asked: ConfidenceRequest, errors: ValueHistogram
+    metric: ErrorQuantile[Literal["raw_values"]], asked: ConfidenceRequest, errors: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of absolute errors, for each output or as their mean."""
     level = getattr(metric, "q", 0.5)
@@ -679,7 +675,7 @@ def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[floa
 
 
 def _sides(
-    metric: Metric[object],
+    metric: Metric,
     q: float,
     asked: ConfidenceRequest,
     values: ValueHistogram,

@@ -19,14 +19,21 @@ from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.confidence import ConfidenceRequest
     from streammetrics.core.errors import NoConfidenceError
+    from streammetrics.core.metric import Metric
+    from streammetrics.metrics.scores.areas import ROCAUC
+    from streammetrics.statistics.histograms import ScoreHistogram
 
 
 _REDRAWS = 2000
 
 
-def _trials(metric: Any, asked: ConfidenceRequest, name: str, statistics: Any) -> tuple[int, int]:
+def _trials(
+    metric: Metric, asked: ConfidenceRequest, name: str, statistics: Sequence[object]
+) -> tuple[int, int]:
     """Return successes and trials of a share of rows.
 
     Raises:
@@ -57,7 +64,7 @@ def _counts(statistic: Any, asked: ConfidenceRequest) -> bool:
 
 
 @method_of("wilson")
-def of_wilson(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
+def of_wilson(metric: Metric, asked: ConfidenceRequest, *statistics: object) -> ConfidenceInterval:
     """Wilson (1927), without a continuity correction."""
     s, n = _trials(metric, asked, "wilson", statistics)
     low, high = wilson(np.array(float(s)), np.array(float(n)), normal_quantile(1 - asked.tail))
@@ -66,7 +73,7 @@ def of_wilson(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confid
 
 @method_of("clopper-pearson")
 def of_clopper_pearson(
-    metric: Any, asked: ConfidenceRequest, *statistics: Any
+    metric: Metric, asked: ConfidenceRequest, *statistics: object
 ) -> ConfidenceInterval:
     """Clopper and Pearson (1934), by quantiles of the beta distribution."""
     s, n = _trials(metric, asked, "clopper-pearson", statistics)
@@ -75,7 +82,7 @@ def of_clopper_pearson(
 
 
 @method_of("wald")
-def of_wald(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
+def of_wald(metric: Metric, asked: ConfidenceRequest, *statistics: object) -> ConfidenceInterval:
     """The normal approximation p ± z √(p (1 - p) / n), cut off at 0 and 1."""
     s, n = _trials(metric, asked, "wald", statistics)
     p = s / n if n else math.nan
@@ -84,7 +91,9 @@ def of_wald(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confiden
     return ConfidenceInterval(low, high, asked.level, f"Wald, {s} of {n}")
 
 
-def _delong(metric: Any, asked: ConfidenceRequest, scores: Any, name: str) -> tuple[float, float]:
+def _delong(
+    metric: ROCAUC[None], asked: ConfidenceRequest, scores: ScoreHistogram, name: str
+) -> tuple[float, float]:
     """Return a ROC AUC and its standard error by DeLong et al. (1988).
 
     Raises:
@@ -104,7 +113,9 @@ def _delong(metric: Any, asked: ConfidenceRequest, scores: Any, name: str) -> tu
 
 
 @method_of("delong")
-def of_delong(metric: Any, asked: ConfidenceRequest, scores: Any, *_: Any) -> ConfidenceInterval:
+def of_delong(
+    metric: ROCAUC[None], asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
+) -> ConfidenceInterval:
     """DeLong, DeLong and Clarke-Pearson (1988), normal and cut off at 0 and 1."""
     value, error = _delong(metric, asked, scores, "delong")
     half = normal_quantile(1 - asked.tail) * error
@@ -114,7 +125,7 @@ def of_delong(metric: Any, asked: ConfidenceRequest, scores: Any, *_: Any) -> Co
 
 @method_of("delong-logit")
 def of_delong_logit(
-    metric: Any, asked: ConfidenceRequest, scores: Any, *_: Any
+    metric: ROCAUC[None], asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """DeLong's variance, normal on the logit (Pepe 2003)."""
     value, error = _delong(metric, asked, scores, "delong-logit")
@@ -123,7 +134,7 @@ def of_delong_logit(
 
 
 @method_of("bootstrap")
-def of_bootstrap(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
+def of_bootstrap(metric: Metric, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
     """Percentiles of multinomial redraws of the cells, with a seed derived from the counts."""
     table = statistics[0]
     value = metric.readout(*statistics)
@@ -142,7 +153,7 @@ def of_bootstrap(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Con
     return ConfidenceInterval(float(low), float(high), asked.level, method)
 
 
-def _no_bootstrap(metric: Any) -> NoConfidenceError:
+def _no_bootstrap(metric: Metric) -> NoConfidenceError:
     return without(
         metric, "method='bootstrap' is for one number that is read from a table of counts"
     )

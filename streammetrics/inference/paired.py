@@ -6,7 +6,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from streammetrics.statistics.joint import Bring
     from streammetrics.statistics.tables import LabelCells
 
+
+K = TypeVar("K")
 
 LEAST = 1e-300  # a p-value that underflows is not 0
 
@@ -335,8 +337,7 @@ def slopes_at(
     places = np.searchsorted(known[:-1], wanted)
     if not np.array_equal(known[places], wanted):  # this is not checked when a state is restored
         raise StreamMetricsError("the joint counts of this state are not those of its models")
-    found: Floats = slope[order[places]]
-    return found
+    return slope[order[places]]
 
 
 def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | None:
@@ -472,7 +473,7 @@ INFLUENCE = "influence of rows"
 class CurveFamily(PairedTest):
     """Areas under curves for (n,) scores, and averages of them for (n, K) scores."""
 
-    def __init__(self, metric: ClassScoreMetric[Any], max_rows: int) -> None:
+    def __init__(self, metric: ClassScoreMetric[None], max_rows: int) -> None:
         self.metric, self.max_rows = metric, max_rows  # of the sample
 
     def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
@@ -595,8 +596,8 @@ class QueryFamily(PairedTest):
 
 def gaps_of(
     one: Side,
-    ours: Mapping[Any, float],
-    theirs: Mapping[Any, float],
+    ours: Mapping[K, float],
+    theirs: Mapping[K, float],
     units: str,
     model: str,
     advice: str,
@@ -805,7 +806,7 @@ class SampledFamily(PairedTest):
             read.append(statistic)
         return float(self.metric.readout(*read))
 
-    def _columns(self, place: int, points: Floats) -> list[Any]:
+    def _columns(self, place: int, points: Floats) -> list[Array]:
         """Return the columns of one model as read by the schema: the shared one, and its own."""
         scored = any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields)
         width = points.shape[1] - 1  # without the weight
@@ -845,7 +846,7 @@ _MEANS = {
 }  # fmt: skip
 
 
-def is_mean(metric: Any) -> bool:
+def is_mean(metric: Metric) -> bool:
     """Whether a metric is a mean loss, its root, an author's mean or one of texts.
 
     All outputs of a mean loss count alike.

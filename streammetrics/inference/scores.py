@@ -87,7 +87,7 @@ class StandardError(NamedTuple):
 _MODEL_FREEDOM = 10
 
 
-def _roc(metric: ROCAUC[Any], cells: Ladder, value: float) -> StandardError:
+def _roc(metric: ROCAUC[None], cells: Ladder, value: float) -> StandardError:
     rate = rate_of(metric)
     if rate == 1:
         if min(cells.rows) <= 1:
@@ -112,7 +112,7 @@ def _freedom(variances: tuple[float, float], rows: tuple[float, float]) -> float
     return sum(variances) ** 2 / doubt if doubt > 0 else math.inf
 
 
-def rate_of(metric: ROCAUC[Any]) -> float:
+def rate_of(metric: ROCAUC[None]) -> float:
     """Return the largest rate of the area: of false positives, or of false negatives."""
     if metric.min_tpr is not None:
         return 1 - metric.min_tpr
@@ -145,7 +145,11 @@ def _threshold(metric: Metric[object], cells: Ladder, value: float) -> StandardE
     return StandardError(best_errors(metric, cells), "bootstrap of the cells")
 
 
-def _point(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - common signature
+def _point(
+    metric: Any,
+    cells: Ladder,
+    value: float,  # noqa: ARG001 - common signature
+) -> StandardError:
     return StandardError(point_errors(metric, cells), "bootstrap of the cells")
 
 
@@ -199,7 +203,7 @@ class _OfClass(NamedTuple):
     rows: float  # effective number of rows of the smallest class it depends on
 
 
-def _of_class(metric: ClassScoreMetric[Any], stairs: CumulativeCounts, cells: Ladder) -> _OfClass:
+def _of_class(metric: ClassScoreMetric[None], stairs: CumulativeCounts, cells: Ladder) -> _OfClass:
     value = metric.read(stairs)
     low, high = (value, value) if stairs.exact else metric._sides(stairs)
     sure = StandardError(math.nan, "")
@@ -213,7 +217,7 @@ def _of_class(metric: ClassScoreMetric[Any], stairs: CumulativeCounts, cells: La
 
 
 def _error_of(
-    metric: ClassScoreMetric[Any], stairs: CumulativeCounts, cells: Ladder, value: float
+    metric: ClassScoreMetric[None], stairs: CumulativeCounts, cells: Ladder, value: float
 ) -> StandardError:
     """Return the standard error of a class's value; for an arbitrary formula by a jackknife."""
     if metric.family != Family.STAIRS:
@@ -236,7 +240,7 @@ def _error_of(
 
 @rule_of(Family.STAIRS, *ERRORS)
 def of_scores(
-    metric: ClassScoreMetric[Any], asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
+    metric: ClassScoreMetric[None], asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A number for one class, or a mean over several classes."""
     if metric.average == "micro":
@@ -268,7 +272,7 @@ def of_scores(
 
 
 def _one_by_one(
-    metric: ClassScoreMetric[Any],
+    metric: ClassScoreMetric[None],
     asked: ConfidenceRequest,
     each: Sequence[_OfClass],
     least: Numeric,
@@ -298,7 +302,7 @@ def _method(each: Sequence[_OfClass]) -> str:
 
 
 def _sides(
-    metric: ClassScoreMetric[Any],
+    metric: ClassScoreMetric[None],
     low: float,
     high: float,
     sure: StandardError,
@@ -331,13 +335,13 @@ def _least(metric: Any) -> float:
     return _ends(metric)[0]
 
 
-def _ends(metric: ClassScoreMetric[Any]) -> tuple[float, float]:
+def _ends(metric: ClassScoreMetric[None]) -> tuple[float, float]:
     return metric.value_range or UNBOUNDED
 
 
 def _error_of_mean(
-    metric: ClassScoreMetric[Any],
-    scores: Any,
+    metric: ClassScoreMetric[None],
+    scores: ScoreHistogram,
     classes: Sequence[Ladder],
     values: Floats,
     errors: Floats,
@@ -352,15 +356,11 @@ def _error_of_mean(
         return math.nan
     if metric.average == "macro":
         return float(errors[known].sum() / known.sum())
-    versus = isinstance(scores, VersusHistogram)
-    sides = [(c.positives, c.p_square) for c in classes]
-    if versus:  # each row belongs to 2 (K - 1) pairs
-        sides += [(c.negatives, c.n_square) for c in classes]
-    weight = np.array([weight for weight, _ in sides])
-    squares = sum(square.sum() for _, square in sides)
-    weight, shared = (
-        (weight.reshape(2, -1).sum(axis=0), 2 * (scores.width - 1)) if versus else (weight, 1)
-    )
+    weight, shared = np.array([c.positives for c in classes]), 1
+    squares = sum(c.p_square.sum() for c in classes)
+    if isinstance(scores, VersusHistogram):  # each row belongs to 2 (K - 1) pairs
+        weight, shared = weight + [c.negatives for c in classes], 2 * (scores.width - 1)
+        squares = sum((c.n_square.sum() for c in classes), squares)
     share = weight[known] / weight[known].sum()
     mean = float(share @ values[known])
     spread = float(share @ (values[known] - mean) ** 2)

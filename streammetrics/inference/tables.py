@@ -149,7 +149,7 @@ def units_of(rows: Numeric, squares: Numeric) -> tuple[Numeric, Numeric]:
     return s_unit, f_unit
 
 
-def trials_of(metric: Any, *statistics: Any) -> tuple[float, float]:
+def trials_of(metric: Metric, *statistics: object) -> tuple[float, float]:
     """Return the sum, and the number of rows, of which a metric in [0, 1] is the mean.
 
     Raises:
@@ -181,7 +181,7 @@ def _of_brier(metric: BrierScore, held: ProbabilityLossSum) -> tuple[float, floa
     return (metric.readout(held) * total if total else 0.0), total
 
 
-def _of_classes(metric: AveragedMetric[Any], table: object) -> tuple[float, float]:
+def _of_classes(metric: AveragedMetric[None], table: object) -> tuple[float, float]:
     cells, parts = metric._confusion(table), parts_of(metric)
     if parts is None or parts[2] != 1 or metric.average not in {"binary", "micro"}:
         raise _no_share(metric)
@@ -444,12 +444,12 @@ def at_end(
     return ConfidenceInterval(below, above, asked.level, method)
 
 
-def _like(value: object, side: Any) -> Any:
+def _like(value: object, side: Floats) -> float | LabelledArray:
     return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else float(side)
 
 
 def of_classes(
-    metric: AveragedMetric[Any], asked: ConfidenceRequest, table: object
+    metric: AveragedMetric[None], asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
     """Quotients of counts by class: a share if possible, else as any value of a table."""
     amounts, squares = tables_of(metric, asked, table)
@@ -462,7 +462,7 @@ def of_classes(
 
 
 def share_of(
-    metric: Any, asked: ConfidenceRequest, amounts: Confusion, squares: Confusion
+    metric: Metric, asked: ConfidenceRequest, amounts: Confusion, squares: Confusion
 ) -> ConfidenceInterval | None:
     """Return the limits of each group if the value is a share of rows, else ``None``."""
     rows, of_squares = share_rows(metric, amounts, 1), share_rows(metric, squares, 2)
@@ -599,7 +599,7 @@ class Readings(NamedTuple):
 
 
 def readings_of(
-    metric: Metric[Any], level: float, n_rows: Ints, *forms: GroupedStates
+    metric: Metric, level: float, n_rows: Ints, *forms: GroupedStates
 ) -> Readings | None:
     """Return the values and limits of a metric in every group, for `n_rows` rows of weight one.
 
@@ -614,7 +614,7 @@ def readings_of(
 
 
 def limits_of_groups(
-    metric: Any, level: float, n_rows: Ints, *forms: GroupedStates
+    metric: Metric, level: float, n_rows: Ints, *forms: GroupedStates
 ) -> tuple[Floats, Floats] | None:
     """Return only the confidence limits; ``None`` if they must be computed one by one."""
     form, *more = forms
@@ -638,7 +638,7 @@ _KINDS = 1 << 14  # most kinds of rows whose derivatives are taken one by one
 
 @rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA, anytime=True)
 def of_averages(
-    metric: AveragedMetric[Any], asked: ConfidenceRequest, table: object
+    metric: AveragedMetric[None], asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
     """Quotients of counts by class; for multilabel rows by label, or over rows."""
     check_known(metric)
@@ -669,14 +669,14 @@ def _of_each_label(
     return low, high, sides[0].method if sides else JACKKNIFE
 
 
-def check_known(metric: Metric[Any]) -> None:
+def check_known(metric: Metric) -> None:
     """Raise if labels of rows may be unknown: the state has no row counts for such labels."""
     if metric.config.get("multilabel") and metric.config["ignore_index"] is not None:
         raise without(metric, f"ignore_index leaves labels of its rows out; {BY.format('row')}")
 
 
 def _of_label(
-    metric: AveragedMetric[Any], asked: ConfidenceRequest, cells: Ints
+    metric: AveragedMetric[None], asked: ConfidenceRequest, cells: Ints
 ) -> ConfidenceInterval:
     """Return the limits of one label, as the positive class of a table (4,) of two."""
     twin, table = _alone(metric), _of_two(cells)
@@ -684,7 +684,7 @@ def _of_label(
     return general(twin, asked, value, table, table)
 
 
-def _alone(metric: AveragedMetric[Any]) -> AveragedMetric[Any]:
+def _alone(metric: AveragedMetric[None]) -> AveragedMetric[None]:
     """Return the metric of one label, as the positive class of two."""
     config = {**metric.config, "multilabel": False, "average": "binary"}
     return type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
@@ -696,7 +696,7 @@ def _of_two(cells: Ints) -> Confusion:
 
 
 def _of_mean(
-    metric: AveragedMetric[Any], asked: ConfidenceRequest, counts: LabelCounts
+    metric: AveragedMetric[None], asked: ConfidenceRequest, counts: LabelCounts
 ) -> ConfidenceInterval:
     """Return the limits of a mean over labels, with an upper bound of its error.
 
@@ -705,7 +705,7 @@ def _of_mean(
     """
     if asked.anytime:
         raise not_anytime(metric)
-    cells: Any = counts.tables.reshape(-1, 4)
+    cells = counts.tables.reshape(-1, 4)
     total = float(counts.total[0])
     if not total:
         return unsure(asked.level, JACKKNIFE)
@@ -739,7 +739,7 @@ def _of_mean(
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _of_labels(metric: AveragedMetric[Any], cells: Ints) -> tuple[Floats, Floats]:
+def _of_labels(metric: AveragedMetric[None], cells: Ints) -> tuple[Floats, Floats]:
     """Return the value of each label, and its derivatives with respect to its cells, (L, 4)."""
     twin, slopes = _alone(metric), np.zeros(cells.shape)
     values = np.full(len(cells), math.nan)
@@ -769,7 +769,7 @@ def _of_rows(
     metric: Metric,
     asked: ConfidenceRequest,
     table: RowTables,
-    read: Callable[[Any], Any],
+    read: Callable[[Any], Numeric],
     *,
     joined: bool,
 ) -> ConfidenceInterval:

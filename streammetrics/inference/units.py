@@ -12,7 +12,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -64,7 +64,14 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Ints, Numeric
+    from streammetrics.metrics.ranking.base import RankingMetric
+    from streammetrics.metrics.scores.base import ClassScoreMetric
+    from streammetrics.statistics.histograms import ScoreHistogram
+    from streammetrics.statistics.rankings import RankingBuffer
+
+M = TypeVar("M", bound="Metric")
 
 BY_UNIT = "by unit"  # the canonical name of the column of units
 FEW = 30  # units below which limits hold too seldom, see docs/confidence.md
@@ -116,7 +123,7 @@ class UnitInfluence(NamedTuple):
     Numbers are sorted before they are summed, as otherwise the ids, which order them, would matter.
     """
 
-    keys: Any
+    keys: Array
     adds: Floats
     share: Floats
 
@@ -131,8 +138,7 @@ class UnitInfluence(NamedTuple):
         if len(self.keys) < 2:
             return np.full(self.adds.shape[1:], math.nan)
         rest = 1 - self.share.reshape(-1, *[1] * (self.adds.ndim - 1))
-        found: Numeric = np.sqrt(np.sort(self.adds**2 / rest, axis=0).sum(axis=0))
-        return found
+        return np.sqrt(np.sort(self.adds**2 / rest, axis=0).sum(axis=0))
 
     @property
     def df(self) -> float:
@@ -163,7 +169,7 @@ def influence_of_units(metric: Any, groups: Groups, whole: State) -> UnitInfluen
             found = _of_queries(metric, forms[0], statistics[0])
     if found is None:
         groups, adds = _of_rests(metric, groups, forms, statistics)
-        size: Any = groups.rows_of(metric)
+        size: Numeric = groups.rows_of(metric)
     else:
         adds, size = found
     return UnitInfluence(groups.keys, adds, size / np.sort(size).sum() if len(size) else size)
@@ -186,7 +192,10 @@ def is_whole_area(metric: Any) -> bool:
 
 
 def _of_rests(
-    metric: Any, groups: Groups, forms: Sequence[GroupedStates], statistics: Sequence[Any]
+    metric: Metric[Numeric],
+    groups: Groups,
+    forms: Sequence[GroupedStates],
+    statistics: Sequence[Statistic],
 ) -> tuple[Groups, Floats]:
     """Return the influences by leaving units out, and the units or groups of units."""
     value = metric._judged(*statistics)[0]
@@ -194,7 +203,7 @@ def _of_rests(
         return groups, np.zeros((0, *np.shape(value)))
     others = [rest for form in forms if (rest := rest_of(form)) is not None]
     together = None
-    rests: Iterator[Sequence[Any]]
+    rests: Iterator[Sequence[Statistic]]
     if not forms or len(others) < len(forms):
         if len(groups) > (GROUPS if metric.family in _STEPS else MOST_LEFT_OUT):
             keys, places = united(groups.keys)
@@ -216,7 +225,9 @@ def _of_rests(
     return groups, apart * rest.reshape(-1, *[1] * (apart.ndim - 1))
 
 
-def _of_area(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, Floats]:
+def _of_area(
+    metric: ClassScoreMetric[None], form: GroupedStates, whole: ScoreHistogram
+) -> tuple[Floats, Floats]:
     """Return the influences of units on an area, and their weights."""
     classes = staircases(whole)
     parts, total = list(class_influences(metric, classes)), classes[0].rows if classes else 0.0
@@ -233,7 +244,9 @@ def _of_area(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, Floa
     return adds / total if total else adds, rows
 
 
-def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, Floats] | None:
+def _of_queries(
+    metric: RankingMetric, form: GroupedStates, whole: RankingBuffer
+) -> tuple[Floats, Floats] | None:
     """Return the influences of units on a mean over queries, and their weights.
 
     Returns ``None`` if a query has rows of several units.
@@ -253,7 +266,7 @@ def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, F
     return np.bincount(unit[counted], apart, form.size) / (size.sum() or math.nan), size
 
 
-def standalone(metric: Any) -> Any:
+def standalone(metric: M) -> M:
     """Return a metric of a set that reads states of its own plan, which are cheaper to merge."""
     return metric._over(Accumulator(metric._plan))
 
@@ -329,13 +342,13 @@ def _rest_of_cells(cells: GroupedCells, size: int) -> GroupedCells | None:
 
 
 def limits_by_unit(
-    metrics: Sequence[Any], whole: State, rests: Iterable[State], level: float
+    metrics: Sequence[Metric], whole: State, rests: Iterable[State], level: float
 ) -> list[ConfidenceInterval]:
     """Return jackknife limits from the states of all rows and without each group of units.
 
     All metrics are read from one state before the next is made.
     """
-    others: list[list[Any]] = [[] for _ in metrics]
+    others: list[list[Numeric]] = [[] for _ in metrics]
     with warnings.catch_warnings(), own_arithmetic():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         values = [metric._judged(*metric._chosen(whole))[0] for metric in metrics]
@@ -353,7 +366,7 @@ def limits_by_unit(
     ]
 
 
-def _refusal(metric: Any, value: object) -> Refusal | None:
+def _refusal(metric: Metric, value: object) -> Refusal | None:
     """Return why a value has no jackknife limits, or ``None`` if it has."""
     if isinstance(metric.family, Biased):
         return metric.family
@@ -361,7 +374,7 @@ def _refusal(metric: Any, value: object) -> Refusal | None:
 
 
 def jackknife_limits(
-    metric: Any, whole: State, value: Any, others: Sequence[Any], level: float
+    metric: Metric, whole: State, value: Numeric, others: Sequence[Numeric], level: float
 ) -> ConfidenceInterval:
     """Return jackknife limits of a value from its values without each group of units."""
     refusal = _refusal(metric, value)
@@ -375,7 +388,9 @@ def jackknife_limits(
     return _limits(metric, whole, value, error, max(groups - 1, 1), level, method)
 
 
-def limits_of_units(metric: Any, groups: Groups, whole: State, level: float) -> ConfidenceInterval:
+def limits_of_units(
+    metric: Metric, groups: Groups, whole: State, level: float
+) -> ConfidenceInterval:
     """Return limits from what each unit adds, on the logit for values in [0, 1]."""
     if isinstance(metric.family, Biased):
         return unsure(level, metric.family)
@@ -389,7 +404,7 @@ def limits_of_units(metric: Any, groups: Groups, whole: State, level: float) -> 
     return _limits(metric, whole, value, found.error, found.df, level, f"{found.of}, Student's t")
 
 
-def warn_few(metric: Any, found: UnitInfluence) -> None:
+def warn_few(metric: Metric, found: UnitInfluence) -> None:
     """Warn of limits that hold too seldom because there are few units."""
     if 1 < len(found.keys) < FEW:
         warnings.warn(
@@ -403,7 +418,13 @@ NO_NUMBER = Refusal("its value is not one number, nor an array of some")
 
 
 def _limits(
-    metric: Any, whole: State, value: Any, error: Numeric, df: float, level: float, method: str
+    metric: Metric,
+    whole: State,
+    value: Numeric,
+    error: Numeric,
+    df: float,
+    level: float,
+    method: str,
 ) -> ConfidenceInterval:
     """Return the limits of a value, widened by its guaranteed ones if it is not exact."""
     arrays = isinstance(value, LabelledArray)
@@ -453,10 +474,10 @@ def check_one_time(unit: str, *, anytime: bool) -> None:
 
 
 # The limits by unit of a metric, for a level.
-Limits = Callable[[Any, float], ConfidenceInterval]
+Limits = Callable[["Metric", float], ConfidenceInterval]
 
 
-def _limits_or_refusal(metric: object, found: Limits, level: float) -> ConfidenceInterval:
+def _limits_or_refusal(metric: Metric, found: Limits, level: float) -> ConfidenceInterval:
     """Return the limits by unit of one metric; raise `NoConfidenceError` if there are none."""
     interval = found(metric, check_level(level))
     if isinstance(interval.method, Refusal):
@@ -475,7 +496,7 @@ class UnitRows(Accumulator):
         self.unit, self._limits, self._known = unit, found, self.flush()
 
     def by_unit(
-        self, metric: object, unit: str, level: float, *, anytime: bool
+        self, metric: Metric, unit: str, level: float, *, anytime: bool
     ) -> ConfidenceInterval:
         """Return the limits of one metric."""
         if unit != self.unit or self.flush() is not self._known:
@@ -489,19 +510,18 @@ class WholeView(ReadOnly):
 
     __slots__ = ("_set",)
 
-    def __init__(self, of: Any) -> None:
+    def __init__(self, of: GroupedSet) -> None:
         self._set, self.unit = of, of.unit
         self.plan, self.flush, self.part = of._suite._plan, self._read, self._part
 
     def _read(self) -> State:
-        found: State = self._set._whole(self._set._accumulator.flush())
-        return found
+        return self._set._whole(self._set._accumulator.flush())
 
     def _part(self, plan: Plan) -> State:
         return self.plan.part(self._read(), plan)
 
     def by_unit(
-        self, metric: object, unit: str, level: float, *, anytime: bool
+        self, metric: Metric, unit: str, level: float, *, anytime: bool
     ) -> ConfidenceInterval:
         """Return the limits of one metric of the set."""
         self._set._check_unit(unit, anytime=anytime)
@@ -523,6 +543,10 @@ class GroupedSet(MetricSet):
         self._needed = tuple(dict.fromkeys((*suite._needed, *titles.values())))
         self._viewed = None
         self._merged: tuple[State | None, State] = (None, suite._plan.start)
+
+    @abstractmethod
+    def _limits_by_unit(self, metric: Metric, level: float) -> ConfidenceInterval:
+        """Return the limits by unit of one metric."""
 
     @abstractmethod
     def _finest(self, state: State) -> Groups:
@@ -574,7 +598,7 @@ class UnitSet(GroupedSet):
         plan, (self._places,) = unit_plan(suite._plan, [suite._plan.schemas], BY_UNIT)
         super().__init__(suite, plan, {BY_UNIT: unit})
 
-    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+    def feed(self, columns: Mapping[str, object], renamed: Mapping[str, str] | None = None) -> Self:
         """Add rows given as columns by name, including the column of units."""
         return super().feed(*with_units(columns, renamed, self.unit))
 
@@ -585,7 +609,7 @@ class UnitSet(GroupedSet):
     def _finest(self, state: State) -> Groups:
         return groups_at(state, self._suite._plan, self._places)
 
-    def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
+    def _limits_by_unit(self, metric: Metric, level: float) -> ConfidenceInterval:
         state = self._accumulator.flush()
         return limits_of_units(metric, self.groups(), self._whole(state), level)
 
@@ -618,7 +642,7 @@ class UnitSet(GroupedSet):
             raise StateFormatError("the state does not say what its units are")
         return cls(dict(suite.items()), columns=suite.columns, unit=unit)
 
-    def _apart(self, other: Any) -> str:
+    def _apart(self, other: Self) -> str:
         if self.unit != other.unit:
             return f"unit is {other.unit!r} there and {self.unit!r} here"
         return super()._apart(other)
@@ -629,8 +653,8 @@ class UnitSet(GroupedSet):
 
 
 def with_units(
-    columns: Mapping[str, Any], renamed: Mapping[str, str] | None, unit: str
-) -> tuple[dict[str, Any], dict[str, str]]:
+    columns: Mapping[str, object], renamed: Mapping[str, str] | None, unit: str
+) -> tuple[dict[str, object], dict[str, str]]:
     """Return a batch with a column of the keys of its units, as `unit_plan` reads it."""
     title = f"by {unit}"
     given = {**columns, title: unit_column(columns.get(unit), unit)}

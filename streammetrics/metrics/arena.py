@@ -255,8 +255,7 @@ class StrengthFit(NamedTuple):
             return np.full((size, size), math.nan)
         covariance[np.ix_(free, free)] = inverse @ meat[np.ix_(free, free)] @ inverse
         centred = np.eye(size) - 1 / size
-        found: Floats = centred @ covariance[:size, :size] @ centred
-        return found
+        return centred @ covariance[:size, :size] @ centred
 
 
 def _reached(size: int, tails: Ints, heads: Ints) -> Bools:

@@ -480,7 +480,7 @@ class Dice(MaskMetric[NoAverage]):
         return 2 * both, true + pred
 
 
-def _warn_of_one_hot(true: Any, pred: Any) -> None:
+def _warn_of_one_hot(true: object, pred: object) -> None:
     """Warn if both maps are one-hot (n, K, H, W), as they are read as masks of 0 and 1."""
     shape = tuple(getattr(true, "shape", ()))
     if len(shape) < 4 or shape[1] < 2 or tuple(getattr(pred, "shape", ())) != shape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def _of_one(histogram: SortedHistogram) -> Distribution:
     return Distribution(low, high, below / below[-1]).told(exact=histogram.exact)
 
 
-def _are_shares(values: Any) -> bool:
+def _are_shares(values: Sequence[float]) -> bool:
     return bool(values) and all(type(x) in {int, float} and 0 <= x <= 1 for x in values)
 
 

@@ -177,7 +177,7 @@ class BinnedDistance(SampleDistance):
             return (SampleTable(current=self.current, nan_policy=self.nan_policy),)
         return super().statistics()
 
-    def _seen(self, samples: Any) -> tuple[bool, bool]:
+    def _seen(self, samples: object) -> tuple[bool, bool]:
         if not isinstance(samples, SampleTable):
             return super()._seen(samples)
         codes = samples.table.row_labels.tolist()

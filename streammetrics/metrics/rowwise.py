@@ -196,7 +196,7 @@ class RowMean(NamedColumns):
             return np.asarray(self.of_mean(*means), np.float64)  # type: ignore[return-value]  # of groups
         return float(self.of_mean(*means)) if held.rows else math.nan
 
-    def _means(self, held: RowSum) -> list[Any]:
+    def _means(self, held: RowSum) -> list[object]:
         """Return the mean of each number as float64, or as an array of groups."""
         if self._count == 1:
             return [np.asarray(mean_of(held.total, held.rows))[()]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -744,12 +744,11 @@ class SpanMetric(NumberOrArray[NoAverage], Metric[float | LabelledArray]):
 
     def readout(self, held: SpanCounts) -> float | LabelledArray:
         """Return the ratio, averaged as configured."""
-        value: float | LabelledArray = self._of_counts(held)[0]
-        return value
+        return self._of_counts(held)[0]
 
-    def _judged(self, *statistics: Any) -> tuple[Any, str]:
-        value, doubt = self._of_counts(*statistics)
-        return value, doubt or self._why_nan(value, *statistics)
+    def _judged(self, held: SpanCounts) -> tuple[float | LabelledArray, str]:
+        value, doubt = self._of_counts(held)
+        return value, doubt or self._why_nan(value, held)
 
     def _lacking(self, held: SpanCounts) -> str:
         true, pred, _ = held.table()[1].sum(axis=0).tolist()
@@ -757,7 +756,7 @@ class SpanMetric(NumberOrArray[NoAverage], Metric[float | LabelledArray]):
         none = " or ".join(side for side, count in lacks.items() if not count)
         return f"there are no {none} spans (zero_division=0 makes it 0)"
 
-    def _of_counts(self, held: SpanCounts) -> tuple[Any, str]:
+    def _of_counts(self, held: SpanCounts) -> tuple[float | LabelledArray, str]:
         labels, table = held.table()
         if self.average == "micro" or not (labels or self.average is None):
             value = float(self._ratios(table.sum(axis=0, keepdims=True))[0])

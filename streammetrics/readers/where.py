@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Bools, Foreign
+    from streammetrics.core.types import Array, Bools, Foreign
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne,
@@ -126,13 +126,13 @@ class RowCondition:
         return above if self.operator in {"<", ">="} else below
 
 
-def _values(column: Foreign) -> tuple[Any, Bools]:
+def _values(column: Foreign) -> tuple[Array, Bools]:
     """Return a column as an array, and the mask of missing values."""
     if isinstance(column, np.ndarray):
         values, missing = column, np.zeros(len(column), np.bool_)
     else:
         missing, types, kind = np.asarray(column.is_null()), pa.types, column.type
-        fill: Any = "" if types.is_string(kind) or types.is_large_string(kind) else 0
+        fill: object = "" if types.is_string(kind) or types.is_large_string(kind) else 0
         if types.is_boolean(kind):
             fill = False
         elif fill == 0 and not (types.is_integer(kind) or types.is_floating(kind)):

@@ -8,7 +8,7 @@ import math
 import sys
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -228,7 +228,7 @@ def _is_large(matrix: Matrix) -> bool:
     return max(len(matrix.down), len(matrix.across)) > _CLASSES
 
 
-def _cell(value: Any) -> str:
+def _cell(value: float | None) -> str:
     if value is None:
         return ""
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15 and value != 1

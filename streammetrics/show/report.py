@@ -93,7 +93,7 @@ def _floats(point: Points) -> tuple[float, ...]:
     return tuple(map(float, point._named().values()))
 
 
-def _texts(labels: Any) -> tuple[str, ...]:
+def _texts(labels: Iterable[object]) -> tuple[str, ...]:
     return tuple(map(str, labels))
 
 

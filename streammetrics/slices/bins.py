@@ -23,15 +23,12 @@ from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.statistics.grouped.keys import Bin, KeyColumn, encoded, parts_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streammetrics.core.types import Array, Bools, Foreign
-
-    Codes = Array  # integers, of any width
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Facts
-    from streammetrics.core.types import Array, Places
+    from streammetrics.core.types import Array, Bools, Foreign, Places
+
+    Codes = Array  # integers, of any width
 
 # ---- dates and times as keys: columns of any library, and text in ISO 8601 format ----
 
@@ -125,8 +122,7 @@ def times_in(texts: Sequence[str], codes: Codes, nulls: Bools | None, title: str
         found.append(time.replace(tzinfo=None))
     times = np.full(len(texts) + 1, "NaT", "datetime64[us]")
     times[used] = found
-    every: Array = times[codes if nulls is None else np.where(nulls, len(texts), codes)]
-    return every
+    return times[codes if nulls is None else np.where(nulls, len(texts), codes)]
 
 
 def _spelt(text: str) -> datetime.datetime | None:
@@ -362,7 +358,7 @@ class _CodedColumn:
     values: Sequence[object]
     size: int
     kind: str | None  # None if the values do not determine it
-    made: Callable[[Any], Any] | None  # converts values, applied only to those that occur
+    made: Callable[[Any], object] | None  # converts values, applied only to those that occur
 
     @classmethod
     def of(
@@ -371,7 +367,7 @@ class _CodedColumn:
         values: Sequence[object],
         nulls: Bools | None,
         kind: str | None,
-        made: Callable[[Any], Any] | None = None,
+        made: Callable[[Any], object] | None = None,
     ) -> _CodedColumn:
         if nulls is None:
             return cls(codes, values, len(values), kind, made)
@@ -382,7 +378,7 @@ class _CodedColumn:
         """Return the `encoded` key parts of codes."""
         places, found = numbered(codes, self.size)
         values = self.values
-        known: Iterable[Any] = [values[code] for code in found.tolist() if code < len(values)]
+        known = [values[code] for code in found.tolist() if code < len(values)]
         texts = list(map(encoded, known if self.made is None else map(self.made, known)))
         if found.size and found[-1] == len(values):
             texts.append(encoded(None))
@@ -518,7 +514,7 @@ def _all_missing(column: Column) -> bool:
     return column.values.dtype.kind == "f" and bool(np.isnan(column.values).all())
 
 
-def _part(value: object, title: str) -> _CodedColumn:
+def _part(value: Any, title: str) -> _CodedColumn:
     days = days_of(value, title)
     if days is not None:
         return _of_times(days, "dates", day_of)

@@ -57,18 +57,17 @@ from streammetrics.statistics.grouped.keys import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Array, Floats, Ints, Places
+    from streammetrics.statistics.grouped.keys import Part
 
     Parts = tuple[Part, ...]
     Beside = tuple[Readings, Readings]
-    from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.statistics.grouped.keys import Part
-
     By = Sequence[Sequence[KeySpec] | KeySpec] | KeySpec
 
 
@@ -153,8 +152,8 @@ class Grouping:
 class SliceReading(NamedTuple):
     """A metric of a slice: value, certain bounds, whether it is exact, rows seen and left out."""
 
-    value: Any
-    bounds: Interval[Any]
+    value: object
+    bounds: Interval[object]
     exact: bool
     n_rows: int
     n_omitted: int
@@ -269,7 +268,7 @@ def _in_turn(metric: Metric, every: Iterable[Sequence[Statistic]]) -> GroupValue
     return GroupValues([value for value, _ in judged], doubtful)
 
 
-def keys_of(kinds: Sequence[GroupView]) -> dict[str, Any]:
+def keys_of(kinds: Sequence[GroupView]) -> dict[str, Array]:
     """Return the columns that identify the slices, and their numbers of rows."""
     columns = key_columns([(kept.columns, kept.keys) for kept in kinds])
     return {**columns, "n_rows": np.concatenate([kept.n_rows for kept in kinds])}
@@ -390,7 +389,7 @@ def _asked(value: Any, by: KeySpec) -> Part:
     )
 
 
-def _day(times: Any, value: object, by: KeySpec) -> Part:
+def _day(times: object, value: object, by: KeySpec) -> Part:
     """Return a time as a date; raise `KeyError` if it cannot be a key."""
     try:
         days: Any = days_of(times, title_of(by))
@@ -417,8 +416,7 @@ def groups_of(value: object, title: str) -> Ints:
     Raises:
         InvalidBatchError: The column does not exist, or a row has no valid id.
     """
-    groups: Ints = unit_column(value, title).values & np.int64(GROUPS - 1)
-    return groups
+    return unit_column(value, title).values & np.int64(GROUPS - 1)
 
 
 class KeyedSet(GroupedSet):
@@ -543,7 +541,7 @@ class KeyedSet(GroupedSet):
         if self.unit is None:
             return self._suite._at(found)
 
-        def of_units(metric: Any, level: float) -> ConfidenceInterval:
+        def of_units(metric: Metric, level: float) -> ConfidenceInterval:
             own = standalone(metric)
             rests = self._parts_of(state, which, own._plan)
             whole = self._suite._plan.part(found, own._plan)
@@ -551,7 +549,7 @@ class KeyedSet(GroupedSet):
 
         return self._suite._over(UnitRows(self._suite._plan, found, self.unit, of_units))
 
-    def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
+    def _limits_by_unit(self, metric: Metric, level: float) -> ConfidenceInterval:
         spec, own = Grouping((), self._cuts[0]), standalone(metric)
         ((each, rests),) = self._without_groups(spec, self._accumulator.flush(), own._plan)
         return limits_by_unit([own], each.state, rests.states, level)[0]

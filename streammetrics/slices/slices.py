@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
-    from streammetrics.core.types import Bools, Json
+    from streammetrics.core.types import Bools, Floats, Json
     from streammetrics.slices.fairness import Slice
     from streammetrics.slices.keyed import GroupView
 
@@ -156,7 +156,7 @@ class Slices(KeyedSet):
     def _by_units(self, state: State, level: float) -> SliceTable:
         """Read every slice, and its states without each group of its units."""
         every: list[Slice] = []
-        limits: dict[str, list[Interval[Any]]] = {name: [] for name in self._metrics}
+        limits: dict[str, list[Interval[object]]] = {name: [] for name in self._metrics}
         values: dict[str, list[object]] = {name: [] for name in self._metrics}
         plan = self._suite._plan
         pairs = (pair for spec in self._specs for pair in self._without_groups(spec, state, plan))
@@ -209,7 +209,7 @@ class Slices(KeyedSet):
                 what, _, why = doubt.partition(": ")
                 self._warn(name, what, first.title, doubtful, depth, why)
             if level is not None:
-                limits: list[Any] = []
+                limits: list[Sequence[Interval[object]] | tuple[Floats, Floats]] = []
                 refused: list[str] = []
                 for kept in kinds:
                     both = None if anytime else kept.limits(metric, level)
@@ -558,7 +558,7 @@ class Slices(KeyedSet):
         state = self._accumulator.flush()
         return sum(len(spec.kept(state).keys) for spec in self._specs)
 
-    def _apart(self, other: Any) -> str:
+    def _apart(self, other: Self) -> str:
         names = ("by", "max_slices", "overflow", "unit")
         mine, theirs = ({name: getattr(each, name) for name in names} for each in (self, other))
         parts = [

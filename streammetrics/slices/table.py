@@ -124,7 +124,7 @@ class SliceTable(Result, dict[str, Any]):
         return len(next(iter(self.values()))) if self.keys() else 0
 
 
-def _alike(column: Any) -> Any:
+def _alike(column: Array) -> Any:
     """Return a column; keys of several kinds become text."""
     if column.dtype != object:
         return column
@@ -136,11 +136,11 @@ def _alike(column: Any) -> Any:
 
 def key_columns(
     kinds: Sequence[tuple[tuple[str, ...], Sequence[tuple[Part, ...] | None]]],
-) -> dict[str, Any]:
+) -> dict[str, Array]:
     """Return the columns that identify slices, from the columns and keys of each kind."""
     every = dict.fromkeys(columns for columns, _ in kinds)
     titles = dict.fromkeys(title for columns in every for title in columns)
-    result: dict[str, object] = {}
+    result: dict[str, Array] = {}
     if len(every) > 1:
         result["by"] = objects(
             chain.from_iterable([", ".join(columns)] * len(keys) for columns, keys in kinds)
@@ -203,8 +203,8 @@ def _quoted(part: Part) -> str:
 
 
 def limit_columns(
-    name: str, *kinds: Sequence[Interval[Any]] | tuple[Floats, Floats]
-) -> dict[str, Any]:
+    name: str, *kinds: Sequence[Interval[object]] | tuple[Floats, Floats]
+) -> dict[str, Array]:
     """Return the columns of both limits of one metric, from its limits by kind of slice."""
     low, high = (
         value_columns(
@@ -222,7 +222,7 @@ def limit_columns(
     return sides
 
 
-def value_columns(name: str, *kinds: Floats | Sequence[Any]) -> dict[str, Any]:
+def value_columns(name: str, *kinds: Floats | Sequence[object]) -> dict[str, Array]:
     """Return the columns of one metric: a single one, or one for each class, query or output.
 
     Values are given by kind of slice, as arrays if all are floats. Curves get no columns, because
@@ -244,11 +244,11 @@ def value_columns(name: str, *kinds: Floats | Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _listed(values: Floats | Sequence[Any]) -> Sequence[Any]:
+def _listed(values: Floats | Sequence[object]) -> Sequence[object]:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-def _numbers(values: Sequence[object]) -> object:
+def _numbers(values: Sequence[object]) -> Array:
     array = np.array(values)
     return array if array.dtype.kind in "biuf" else objects(values)
 

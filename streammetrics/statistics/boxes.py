@@ -131,8 +131,7 @@ class Masks:
     @property
     def areas(self) -> Floats:
         """The number of foreground pixels of each mask (n,)."""
-        areas: Floats = np.diff(self.sums[self.first])[self.places].astype(np.float64)
-        return areas
+        return np.diff(self.sums[self.first])[self.places].astype(np.float64)
 
     def shared(self, other: Masks) -> Floats:
         """Return the number of foreground pixels that each mask shares with another (n,).
@@ -376,7 +375,7 @@ class Shapes(Protocol):
         """Return some of them."""
         ...
 
-    def shared(self, other: Any) -> Floats:
+    def shared(self, other: Self) -> Floats:
         """Return the area that each one shares with another one of the same kind."""
         ...
 
@@ -394,8 +393,7 @@ class Rectangles:
     @property
     def areas(self) -> Floats:
         """The area of each box."""
-        areas: Floats = self.values[:, 2] * self.values[:, 3]
-        return areas
+        return self.values[:, 2] * self.values[:, 3]
 
     def shared(self, other: Rectangles) -> Floats:
         """Return the area that each box shares with another."""
@@ -417,8 +415,7 @@ def overlap(one: Shapes, other: Shapes, crowd: Bools) -> Floats:
     """Return intersections over unions; with a crowd, over the area of the first one instead."""
     both = one.shared(other)
     union = np.where(crowd, one.areas, one.areas + other.areas - both)
-    shares: Floats = np.divide(both, union, out=np.zeros_like(both), where=both > 0)
-    return shares
+    return np.divide(both, union, out=np.zeros_like(both), where=both > 0)
 
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh", "rle"]

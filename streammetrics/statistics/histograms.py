@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.counting import GroupCodes
     from streammetrics.core.fields.histograms import Added
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places, ReadColumn
+    from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Places, ReadColumn
 
 
 _FIRST = 1 << 12  # rows checked first; they usually contain both classes
@@ -134,7 +134,7 @@ class CountedScores(WeighedHistograms):
         whole = [True] * size if plain else [each.whole for each in value]
         return {"whole": np.array(whole, np.bool_), **super().groups_arrays(value, size)}
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> object:
         """Return the histograms of every group."""
         own = {key: array for key, array in arrays.items() if key != "whole"}
         whole = take_array(arrays, "whole", "bool")
@@ -471,8 +471,8 @@ class Extremes(Statistic):
         return values_schema(self.of, self.nan_policy, long=True)
 
     def lift(
-        self, columns: tuple[Any, ...], weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, object]:
         """Return the extremes of rows; of groups the numbers, whose extremes the fields take."""
         values = self._values(*columns)
         if group is not None:

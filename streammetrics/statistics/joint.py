@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -680,7 +680,7 @@ class RowSample(JointStatistic):
         self.strata, self.counts, self.sums = tuple(strata), counts, sums
 
     def _restored(
-        self, stratum: int, points: Floats, copies: Ints, count: int, seeds: Any
+        self, stratum: int, points: Floats, copies: Ints, count: int, seeds: Array
     ) -> PointRows:
         if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 2:
             raise StateFormatError("the columns of a sample of rows differ in length")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -135,11 +135,11 @@ class MatchTable(Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the wins and the ties."""
         winner, loser, tied = columns
         sizes, codes = ((), ()) if group is None else ((group.size,), (group.codes,))
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name, rows in (("wins", np.flatnonzero(~tied)), ("draws", np.flatnonzero(tied))):
             own = None if weight is None else weight[rows]
             if not rows.size:

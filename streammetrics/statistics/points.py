@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,17 +39,16 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.tables import UNWEIGHTED
 
 if TYPE_CHECKING:
-    from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished
-    from streammetrics.core.types import Array, Columns, Floats, Ints, Places
-
-    Codes = Places
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Arrays, Bools
+    from streammetrics.core.types import Array, Arrays, Bools, Columns, Floats, Ints, Places
+
+    Codes = Places
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def points_schema(nan_policy: str) -> Schema:
 
 
 # Fills a tile (n, m) with the distances of columns (d, n, 1) and (d, 1, m).
-Tile = Callable[[Any, Any, Any], None]
+Tile = Callable[["Floats", "Floats", "Floats"], None]
 
 
 def _manhattan(one: Floats, other: Floats, out: Floats) -> None:
@@ -117,8 +116,7 @@ def _hamming(one: Floats, other: Floats, out: Floats) -> None:
 def _ratio(part: Floats, whole: Floats) -> Floats:
     """Return part / whole; 0 / 0 is 0, and a positive number / 0 is infinite."""
     nothing = np.where(part > 0, np.inf, 0.0)
-    quotient: Floats = np.divide(part, whole, out=nothing, where=whole > 0)
-    return quotient
+    return np.divide(part, whole, out=nothing, where=whole > 0)
 
 
 TILES: dict[str, Tile] = {
@@ -460,9 +458,9 @@ class PointRows(NamedTuple):
     points: Floats
     copies: Ints
 
-    def take(self, rows: Any) -> PointRows:
+    def take(self, rows: Array) -> PointRows:
         """Return the selected rows."""
-        return PointRows(*(column[rows] for column in self))
+        return PointRows._make(column[rows] for column in self)
 
     def beside(self, other: PointRows) -> PointRows:
         """Return the rows of both, one after the other."""
@@ -488,7 +486,7 @@ def label_hashes(labels: Array | Column, seed: int) -> NDArray[np.uint64]:
     return hashes
 
 
-def text_hashes(texts: list[Any], seed: int) -> NDArray[np.uint64] | None:
+def text_hashes(texts: list[object], seed: int) -> NDArray[np.uint64] | None:
     """Return the `label_hashes` of a list of short strings, ``None`` if it holds anything else."""
     hashes, start = np.empty(len(texts), np.uint64), int(_factors(seed, 1).view(np.int64)[0])
     factors = _factors(1 << 32, 1 << 8).view(np.int64)

@@ -274,8 +274,7 @@ def _counted(table: RankingTable) -> Grades:
 
 def keys(table: RankingTable, part: Results | Judgments) -> Ints:
     """Return one integer for each (query, document), which sorts like the pair."""
-    of_pair: Ints = part.query.astype(np.int64) * len(table.docs) + part.doc
-    return of_pair
+    return part.query.astype(np.int64) * len(table.docs) + part.doc
 
 
 def _judged_once(table: RankingTable) -> RankingTable:

@@ -178,7 +178,7 @@ class ContingencyTable(Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the pairs of the rows."""
         if group is None:
             return {"table": _cells(columns, weight).narrowed()}
@@ -233,7 +233,7 @@ class SampleLabels(Labels):
     name: str = "sample"
     current: ClassLabel | None = None
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the codes of the samples; raise if there is a third one."""
         column = taken[0] if rows is None else taken[0][rows]
         codes, facts = binary_codes(batch, self.name, column, self.current, None, rows, SAMPLES)
@@ -302,7 +302,7 @@ class ThresholdTable(ScoredStatistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the rows in each cell."""
         positive, score = columns
         sizes, codes = ((), ()) if group is None else ((group.size,), (group.codes,))
@@ -374,7 +374,7 @@ class TopKHits(ScoredStatistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the rows with fewer than k better classes, and all rows."""
         hit = self.hit(*columns)
         right = None if weight is None else weight[hit]
@@ -593,7 +593,7 @@ def _row_sums(marks: Marks) -> Places:
         padded = np.zeros((rows, -(-width // size) * size), np.uint8)
         padded[:, :width] = marks
         marks = padded
-    words: Any = marks.view(np.uint32 if size == 4 else np.uint64)
+    words: Array = marks.view(np.uint32 if size == 4 else np.uint64)
     sums = words[:, 0].copy()
     for place in range(1, words.shape[1]):
         sums += words[:, place]

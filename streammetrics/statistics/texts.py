@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Bools, Columns, Floats, Foreign, Places, ReadColumn
 
     Costs = NDArray[np.int32]
+    Grams = Counter[tuple[str, ...] | str]
 
 
 REFERENCE, PREDICTION = "reference", "prediction"
@@ -170,7 +171,7 @@ class TextScores(RowSum):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the sums of rows."""
         return super().lift((self.scores(columns),), weight, group)
 
@@ -303,14 +304,14 @@ class BleuCounts(TextCounts):
         return mteval(text) if self.tokenize == "13a" else text.split()
 
 
-def grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
+def grams(items: Sequence[str], n: int) -> Grams:
     """Return the number of occurrences of each n-gram of words, or of characters for a string."""
     if isinstance(items, str):
         return Counter(items[at : at + n] for at in range(len(items) - n + 1))
     return Counter(zip(*[items[at:] for at in range(n)], strict=False))
 
 
-def common(one: Counter[Any], other: Counter[Any]) -> int:
+def common(one: Grams, other: Grams) -> int:
     """Return the size of the multiset intersection."""
     return sum([min(one[item], other[item]) for item in one.keys() & other.keys()])
 
@@ -373,14 +374,14 @@ class ChrfCounts(TextCounts):
         found = [self._against(true, mine) for true in others]
         return max(found, key=self._score) if len(found) > 1 else found[0]
 
-    def _grams(self, text: str) -> Iterator[Counter[Any]]:
+    def _grams(self, text: str) -> Iterator[Grams]:
         text = text.lower() if self.lowercase else text
         letters = text if self.whitespace else "".join(text.split())
         yield from (grams(letters, n) for n in range(1, self.order + 1))
         words = list(punctuated(text)) if self.word_order else []
         yield from (grams(words, n) for n in range(1, self.word_order + 1))
 
-    def _against(self, true: list[Counter[Any]], pred: list[Counter[Any]]) -> list[int]:
+    def _against(self, true: list[Grams], pred: list[Grams]) -> list[int]:
         found: list[int] = []
         for mine, others in zip(pred, true, strict=True):
             total = sum(mine.values()) if others else 0

@@ -14,7 +14,7 @@ import math
 import sys
 import warnings
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from streammetrics.testing.laws import numbers_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from streammetrics.core.types import Array
     from streammetrics.testing.behaviour import Finding
 
 _CLASSES = 8  # number of classes of which a batch alone is tried
@@ -36,7 +37,7 @@ _ROWS = 24  # number of generated rows if the author passes none
 
 def check_metric(
     metric: Metric | type[Metric],
-    rows: Mapping[str, Any] | None = None,
+    rows: Mapping[str, object] | None = None,
     *,
     oracle: Callable[..., object] | None = None,
     seed: int = 0,
@@ -149,7 +150,7 @@ def _of_example(cls: type[Metric], text: str) -> Iterator[Finding]:
 
 def _of_object(
     metric: Metric,
-    rows: Mapping[str, Any] | None,
+    rows: Mapping[str, object] | None,
     seed: int,
     oracle: Callable[..., object] | None,
 ) -> Iterator[Finding]:
@@ -187,8 +188,8 @@ def _of_object(
 
 
 def _of_one_class(
-    metric: Metric, columns: Mapping[str, Any]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+    metric: Metric, columns: Mapping[str, Array]
+) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield the rows with one class in all columns of labels, for the first few classes."""
     kinds = {n: k for statistic in metric.statistics() for n, k in statistic.schema.kinds.items()}
     known = [n for n, k in kinds.items() if k == "label" and columns.get(n, np.zeros(())).ndim == 1]
@@ -240,17 +241,17 @@ def _of_nothing(metric: Metric) -> Iterator[Finding]:
         yield "no rows", f"compute() warns by itself ({odd[0].message}): test for it and return nan"
 
 
-def made_up(metric: Metric) -> dict[str, Any]:
+def made_up(metric: Metric) -> dict[str, Array]:
     """Return rows for a metric, generated from the kinds of its columns, with ties and repeats."""
     place = np.arange(_ROWS)
-    first: dict[str, Any] = {
+    first: dict[str, Array] = {
         "label": place % 2,
         "id": place % 5,
         "number": (place * 7 % 11 + 1) / 16,
     }
     later = {"label": place % 2 ^ (place % 3 == 0), "id": place, "number": (place % 4 + 1) / 8}
     schemas = [statistic.schema for statistic in metric.statistics()]
-    columns: dict[str, Any] = {}
+    columns: dict[str, Array] = {}
     seen = set()
     for name, kind in {n: k for schema in schemas for n, k in schema.kinds.items()}.items():
         columns[name] = (later if kind in seen else first)[kind]

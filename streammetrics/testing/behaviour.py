@@ -43,6 +43,7 @@ from streammetrics.testing.laws import (
     BrokenLawError,
     BytesAndValue,
     Case,
+    Rows,
     UnreadableValue,
     alike,
     computed,
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, Arrays
 
+    Check = Callable[[Case[Metric]], object]
+
 _THREADS = 4
 # Numbers that a metric has to accept or reject with an error, each among ordinary ones.
 _HOSTILE = (
@@ -90,14 +93,14 @@ def of_rows(
     metric: Metric, rows: Mapping[str, object], seed: int, oracle: Callable[..., object] | None
 ) -> Iterator[Finding]:
     """Yield the findings for rows that the metric accepts."""
-    case: Case[Any] = Case(metric, rows, seed=seed)
+    case: Case[Metric] = Case(metric, rows, seed=seed)
     found = list(_of_case(case, oracle))
     yield from found
     if not found:  # a new process takes longer than all the rest
         yield from _broken(case, [_elsewhere])
 
 
-def _of_case(case: Case[Any], oracle: Callable[..., object] | None) -> Iterator[Finding]:
+def _of_case(case: Case[Metric], oracle: Callable[..., object] | None) -> Iterator[Finding]:
     for check in (_update, _fields, _weights, _counts, _omitted, _containers):
         yield from _broken(case, [check])
     broken = list(_broken(case, LAWS))
@@ -112,7 +115,7 @@ def _of_case(case: Case[Any], oracle: Callable[..., object] | None) -> Iterator[
     yield from _of_hostile(case)
 
 
-def _broken(case: Case[Any], checks: Sequence[Any], of: str = "") -> Iterator[Finding]:
+def _broken(case: Case[Metric], checks: Sequence[Check], of: str = "") -> Iterator[Finding]:
     """Yield the findings of checks; an error that several of them raise is yielded once."""
     failed = set[str]()
     for check in checks:
@@ -135,7 +138,7 @@ def _broken(case: Case[Any], checks: Sequence[Any], of: str = "") -> Iterator[Fi
 # ---- columns ----
 
 
-def _update(case: Case[Any]) -> None:
+def _update(case: Case[Metric]) -> None:
     metric, rows = case.empty, case.rows
     asked = inspect.signature(metric.update).parameters
     lacking = [name for name in metric.inputs if name in rows and name not in asked]
@@ -164,7 +167,7 @@ def _update(case: Case[Any]) -> None:
             return  # whether nan may be taken is checked below
 
 
-def _updated(metric: Metric, rows: Mapping[str, Any], *, returns: bool = False) -> None:
+def _updated(metric: Metric, rows: Rows, *, returns: bool = False) -> None:
     try:
         back = metric.update(**rows)
     except Exception as error:
@@ -176,14 +179,14 @@ def _updated(metric: Metric, rows: Mapping[str, Any], *, returns: bool = False) 
         true(back is metric, advice, about="update")
 
 
-def _spoilt(rows: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _spoilt(rows: Rows) -> Iterator[Rows]:
     """Yield the rows with a missing number in the last of them."""
     for name, column in rows.items():
         if np.asarray(column).dtype.kind == "f":
             yield {**rows, name: _with(column, -1, math.nan)}
 
 
-def _fields(case: Case[Any]) -> None:
+def _fields(case: Case[Metric]) -> None:
     """Find state that a statistic keeps outside its fields, which is neither merged nor saved."""
     states = (each._accumulator.flush().statistics for each in (case.empty, case.whole))
     for empty, statistic in zip(*states, strict=True):
@@ -203,9 +206,9 @@ def _fields(case: Case[Any]) -> None:
                 )
 
 
-def _containers(case: Case[Any]) -> None:
+def _containers(case: Case[Metric]) -> None:
     """Check that only the numbers of a column count, and not how an array holds them."""
-    forms: dict[str, Callable[[Any], Any]] = {
+    forms: dict[str, Callable[[Array], object]] = {
         "strided": lambda column: np.repeat(column, 2, axis=0)[::2],
         "reversed in memory": lambda column: column[::-1].copy()[::-1],
         "in Fortran's order": np.asfortranarray,
@@ -222,10 +225,10 @@ def _containers(case: Case[Any]) -> None:
         for form, made in forms.items():
             if n > case.n and form == "lists":
                 continue
-            columns = {name: made(column) for name, column in rows.items()}
+            held = {name: made(column) for name, column in rows.items()}
             law = f"columns that are {form} are the same columns"
             try:
-                fresh = fed(case.empty, [columns])
+                fresh = fed(case.empty, [held])
             except Exception as error:
                 raise BrokenLawError(law, f" ({said(error)})") from error
             true(fresh.to_bytes() == expected, law)
@@ -245,7 +248,7 @@ def _containers(case: Case[Any]) -> None:
             true(found is None or found == expected, law)
 
 
-def _tried(metric: Metric, rows: Mapping[str, Any]) -> bytes | None:
+def _tried(metric: Metric, rows: Mapping[str, object]) -> bytes | None:
     """Return the bytes of rows; None if they are refused."""
     try:
         return fed(metric, [dict(rows)]).to_bytes()
@@ -253,13 +256,13 @@ def _tried(metric: Metric, rows: Mapping[str, Any]) -> bytes | None:
         return None
 
 
-def _read_only(column: Any) -> Any:
+def _read_only(column: Array) -> Array:
     column = column.copy()
     column.flags.writeable = False
     return column
 
 
-def _omitted(case: Case[Any]) -> None:
+def _omitted(case: Case[Metric]) -> None:
     """Check ``nan_policy="omit"``, if the metric has it: rows with nan are as if absent."""
     metric = case.empty
     if metric.config.get("nan_policy") != "raise":
@@ -286,7 +289,7 @@ def _omitted(case: Case[Any]) -> None:
 # ---- weights ----
 
 
-def _weights(case: Case[Any]) -> None:
+def _weights(case: Case[Metric]) -> None:
     """Check weights, if the metric takes them: a weight counts as that many rows, 0 as none."""
     metric = case.empty
     if WEIGHT not in inspect.signature(metric.update).parameters:
@@ -319,7 +322,7 @@ def _weights(case: Case[Any]) -> None:
         true(found.is_same(half), law)
 
 
-def _counts(case: Case[Any]) -> None:
+def _counts(case: Case[Metric]) -> None:
     """Check counts, if the metric takes them: a row of count 2 is two rows."""
     metric = case.empty
     if COUNTS not in inspect.signature(metric.update).parameters or COUNTS in case.rows:
@@ -336,7 +339,7 @@ def _counts(case: Case[Any]) -> None:
 # ---- values ----
 
 
-def _contradictions(case: Case[Any]) -> None:
+def _contradictions(case: Case[Metric]) -> None:
     """Check that `bounds`, `exact` and `value_range` agree with each other and with the value."""
     metric, value = case.whole, case.expected.value
     if isinstance(value, UnreadableValue):
@@ -363,7 +366,7 @@ def _contradictions(case: Case[Any]) -> None:
         true(not outside, law, f": {outside[:3]}", about="value_range")
 
 
-def _sampled(case: Case[Any]) -> None:
+def _sampled(case: Case[Metric]) -> None:
     """Check that the order of a sample has no meaning to its readout."""
     metric, value = case.whole, case.expected.value
     if not isinstance(metric, SampleMetric) or not metric.exact:
@@ -379,7 +382,7 @@ def _sampled(case: Case[Any]) -> None:
         true(alike, law, told, about="value")
 
 
-def _budgets(case: Case[Any]) -> None:
+def _budgets(case: Case[Metric]) -> None:
     """Check that the bounds under a small budget hold the value that a large one has."""
     metric: Metric = case.whole
 
@@ -412,7 +415,7 @@ def _budgets(case: Case[Any]) -> None:
             true(holds(bounds, value, ROUNDING * few.exact), law, told, about="bounds")
 
 
-def _direction(case: Case[Any]) -> None:
+def _direction(case: Case[Metric]) -> None:
     """Check that predictions that are all right are no worse than those of the rows."""
     metric, value, rows = case.empty, case.expected.value, case.rows
     better = metric.higher_is_better
@@ -428,7 +431,7 @@ def _direction(case: Case[Any]) -> None:
     true(not worse, law, told, about="higher_is_better")
 
 
-def _limits(case: Case[Any]) -> None:
+def _limits(case: Case[Metric]) -> None:
     """Check that confidence limits hold the value, and that a higher level has wider ones."""
     metric, value = case.whole, case.expected.value
     try:
@@ -451,7 +454,7 @@ def _limits(case: Case[Any]) -> None:
         true(inside, law, f": {shown(wide)}", about="confidence")
 
 
-def _zeros(case: Case[Any]) -> None:
+def _zeros(case: Case[Metric]) -> None:
     """Check that 0.0 and -0.0 are one number, in any order."""
     for name, column in case.rows.items():
         if np.asarray(column).dtype.kind != "f" or name == WEIGHT:
@@ -474,7 +477,7 @@ def _zeros(case: Case[Any]) -> None:
             true(back.to_bytes() == both.to_bytes(), f"0.0 and -0.0 in {name} in any order")
 
 
-def _doubled(case: Case[Any]) -> None:
+def _doubled(case: Case[Metric]) -> None:
     """Merge a state with itself 70 times: it grows as before, or is refused."""
     few = case if case.n <= _DOUBLED_ROWS else case.of(taken(case.rows, np.arange(_DOUBLED_ROWS)))
     state: Any = from_bytes(few.expected.blob)
@@ -514,7 +517,7 @@ def _grows_alike(first: float, second: float, last: float, steps: int, slack: fl
     return abs(last - grown) <= slack or abs(last - first - steps * (second - first)) <= slack
 
 
-def _forged(case: Case[Any]) -> None:
+def _forged(case: Case[Metric]) -> None:
     """Read forged states: each is refused with `StateFormatError`, or is a state."""
     few = case if case.n <= _DOUBLED_ROWS else case.of(taken(case.rows, np.arange(_DOUBLED_ROWS)))
     for what, error in forged_states(few.whole):
@@ -522,7 +525,7 @@ def _forged(case: Case[Any]) -> None:
         raise BrokenLawError(law, f": {what} raises {said(error)}", about="forged state") from error
 
 
-def _oracle(case: Case[Any], oracle: Callable[..., object]) -> None:
+def _oracle(case: Case[Metric], oracle: Callable[..., object]) -> None:
     """Compare with the author's oracle, on all rows, halves and a weighted batch."""
     every = np.arange(case.n)
     batches = [case.rows, taken(case.rows, every[::2]), taken(case.rows, every[: case.n // 2])]
@@ -562,7 +565,7 @@ def _oracle(case: Case[Any], oracle: Callable[..., object]) -> None:
 # ---- sizes, threads and processes ----
 
 
-def _long(case: Case[Any]) -> None:
+def _long(case: Case[Metric]) -> None:
     """Check a batch longer than the slices in which batches are read."""
     if any(np.asarray(column).dtype == object for column in case.rows.values()):
         return  # a second per 10,000 rows
@@ -575,7 +578,7 @@ def _long(case: Case[Any]) -> None:
     true(fed(case.empty, parts).to_bytes() == long, "a batch of a million rows is its parts")
 
 
-def _threads(case: Case[Any]) -> None:
+def _threads(case: Case[Metric]) -> None:
     """Share an object among threads: no row is lost."""
     shared = case.empty.copy()
     batches = split_rows(case.rows, case.rng()) * _THREADS
@@ -592,7 +595,7 @@ def _threads(case: Case[Any]) -> None:
     true(shared.to_bytes() == fed(case.empty, batches).to_bytes(), law, about="threads")
 
 
-def _apart_in_threads(case: Case[Any]) -> None:
+def _apart_in_threads(case: Case[Metric]) -> None:
     """Feed separate objects in threads: each is what it is alone."""
     starts = [case.n * place // _THREADS for place in range(_THREADS)]
     parts = [taken(case.rows, np.arange(case.n)[start:]) for start in starts]
@@ -639,7 +642,7 @@ def _together(work: Callable[[int], None]) -> list[BaseException]:
     return raised
 
 
-def _elsewhere(case: Case[Any]) -> None:
+def _elsewhere(case: Case[Metric]) -> None:
     """Compare with a new process, where text has other hashes, and which reads all rows last."""
     sizes = [n for n in (1, 2, 3, 5, 8, 13, 21, 34) if n < case.n]
     batches = [taken(case.rows, np.arange(n)) for n in sizes]
@@ -655,7 +658,7 @@ def _elsewhere(case: Case[Any]) -> None:
 # ---- extreme numbers ----
 
 
-def _of_hostile(case: Case[Any]) -> Iterator[Finding]:
+def _of_hostile(case: Case[Metric]) -> Iterator[Finding]:
     """Feed extreme numbers: each is accepted or rejected with an error, and the laws still hold."""
     metric, rows = case.empty, case.rows
     names = [name for name, column in rows.items() if np.asarray(column).dtype.kind == "f"]
@@ -765,7 +768,7 @@ def _forgeries(arrays: Arrays) -> Iterator[tuple[str, dict[str, Array]]]:
     yield "an array of no field", {**arrays, "0/what is this": np.zeros(1)}
 
 
-def _changed(array: Array) -> Iterator[tuple[str, Any]]:
+def _changed(array: Array) -> Iterator[tuple[str, Array]]:
     """Yield an array changed in one way each."""
     kind = array.dtype.kind
     yield "in one more dimension", array[None]
@@ -791,7 +794,7 @@ _CODE = "from streammetrics.testing.behaviour import answer; answer()"
 _SECONDS = 120
 
 
-def seen_elsewhere(metric: Metric, batches: Sequence[dict[str, Any]]) -> list[BytesAndValue]:
+def seen_elsewhere(metric: Metric, batches: Sequence[Rows]) -> list[BytesAndValue]:
     """Return what a new process makes of each batch; nothing if it cannot import the metric.
 
     It cannot import what a script, a notebook or a function defines.
@@ -821,7 +824,7 @@ def answer() -> None:
     pickle.dump([seen_or_refused(metric, batch) for batch in batches], sys.stdout.buffer)
 
 
-def seen_or_refused(metric: Metric, batch: dict[str, Any]) -> BytesAndValue:
+def seen_or_refused(metric: Metric, batch: Rows) -> BytesAndValue:
     """Return what a batch makes of a metric: its bytes and value, or an error's text."""
     try:
         return seen(fed(metric, [batch]))

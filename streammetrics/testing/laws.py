@@ -96,9 +96,7 @@ def _is_taken_out(statistic: Statistic, twice: Statistic) -> bool:
 _GROUPS = 5
 
 
-def broken_groups(
-    empty: Mergeable, rows: Mapping[str, Any], rng: np.random.Generator
-) -> Iterator[str]:
+def broken_groups(empty: Mergeable, rows: Rows, rng: np.random.Generator) -> Iterator[str]:
     """Yield the laws that do not hold for the states of rows split into random groups.
 
     Sets with a unit and slices keep groups themselves, and are not split again.
@@ -131,9 +129,7 @@ def broken_groups(
     yield from _broken_keys(empty, {**columns, KEY: codes}, renamed, states)
 
 
-def _broken_keys(
-    empty: Mergeable, rows: Mapping[str, Any], renamed: Any, states: list[State]
-) -> Iterator[str]:
+def _broken_keys(empty: Mergeable, rows: Rows, renamed: Any, states: list[State]) -> Iterator[str]:
     """Yield the laws that do not hold for rows fed together with their group codes."""
     plan = empty._plan
     keyed = Accumulator(grouped_plan(plan))
@@ -178,6 +174,7 @@ def _is_same(one: State, other: State) -> bool:
 
 
 M = TypeVar("M", Metric, MetricSet)
+S = TypeVar("S")
 Rows = dict[str, Any]
 
 _TRIES = 40  # most smaller batches to try
@@ -234,7 +231,7 @@ class Case(Generic[M]):
     """A metric and rows, for the laws; and what all rows in one batch give."""
 
     def __init__(
-        self, metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int = 4
+        self, metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4
     ) -> None:
         self.rows: Rows = dict(rows)
         self.seed, self.trials = seed, trials
@@ -249,7 +246,7 @@ class Case(Generic[M]):
         """Return new random numbers, the same ones for every law."""
         return np.random.default_rng(self.seed)
 
-    def of(self, rows: Mapping[str, Any]) -> Case[M]:
+    def of(self, rows: Mapping[str, object]) -> Case[M]:
         """Return the same case with other rows."""
         return Case(self.empty, rows, seed=self.seed, trials=self.trials)
 
@@ -378,7 +375,7 @@ def monoid(case: Case[M]) -> None:
     case.same(empty.copy().merge(whole), "identity: an empty state merged with another is it")
     case.same(merge([empty, whole, empty]), "identity: sm.merge with empty states")
     nothing = empty.to_bytes()
-    blank: Any = from_bytes(nothing)
+    blank = from_bytes(nothing, kind=type(empty))
     true(blank.to_bytes() == nothing, "round trip of an empty state")
     case.same(blank.merge(whole), "identity: an empty state read from bytes")
     a, b, c = (fed(empty, [part]) for part in _thirds(case.rows))
@@ -404,7 +401,7 @@ def travels(case: Case[M]) -> None:
         _refused(lambda: metric.feed({}))
         return metric
 
-    operations: dict[str, Callable[[M], Any]] = {
+    operations: dict[str, Callable[[M], M]] = {
         "a round trip through bytes": lambda metric: from_bytes(
             metric.to_bytes(), kind=type(metric)
         ),
@@ -593,7 +590,7 @@ def alike(
         raise BrokenLawError(law, f" ({mine[:3]} and {theirs[:3]})", about="weights")
 
 
-def numbers_in(value: object) -> Iterator[Any]:
+def numbers_in(value: object) -> Iterator[float]:
     """Yield the numbers of a nested plain value."""
     if isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
@@ -642,11 +639,11 @@ def computed(metric: Metric | MetricSet) -> Any:
         return metric.compute()
 
 
-def _answer(metric: Metric | MetricSet) -> Any:
+def _answer(metric: Metric | MetricSet) -> object:
     return readable(metric, computed)
 
 
-def readable(metric: Metric | MetricSet, read: Callable[[Any], Any]) -> Any:
+def readable(metric: S, read: Callable[[S], object]) -> object:
     """Return what `read` gives, or the message of the error that it raises."""
     try:
         return read(metric)
@@ -692,12 +689,12 @@ def short_buffers() -> Iterator[None]:
                 setattr(tuning, name, length)
 
 
-def repeated(rows: Mapping[str, Any], n: int) -> Rows:
+def repeated(rows: Mapping[str, object], n: int) -> Rows:
     """Return the rows over and over, `n` of them."""
     return taken(rows, np.arange(n) % max(_length(rows), 1))
 
 
-def taken(rows: Mapping[str, Any], index: Any) -> Rows:
+def taken(rows: Mapping[str, object], index: Places | slice) -> Rows:
     """Return some of the rows."""
     return {name: np.asarray(column)[index] for name, column in rows.items()}
 

@@ -9,7 +9,7 @@ sum their weights exactly in each cell, and merge cells; this file allocates the
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -77,13 +77,11 @@ class ScoredRows(NamedTuple):
 
     def part(self, index: slice | Array) -> ScoredRows:
         """Return the rows selected by a slice, positions or a mask."""
-        columns: Iterable[Any] = [None if column is None else column[index] for column in self]
-        return ScoredRows(*columns)
+        return ScoredRows._make([None if column is None else column[index] for column in self])
 
     def copy(self) -> ScoredRows:
         """Return the rows with copied arrays."""
-        columns: Iterable[Any] = [None if column is None else column.copy() for column in self]
-        return ScoredRows(*columns)
+        return ScoredRows._make([None if column is None else column.copy() for column in self])
 
     @property
     def nbytes(self) -> int:
@@ -119,10 +117,8 @@ def batches(every: Iterable[ScoredRows], most: int) -> Iterator[ScoredRows]:
 def _joined(every: Sequence[ScoredRows]) -> ScoredRows:
     if len(every) == 1:
         return every[0]
-    columns: Iterable[Any] = [
-        None if parts[0] is None else np.concatenate(parts) for parts in zip(*every, strict=True)
-    ]
-    return ScoredRows(*columns)
+    columns = zip(*every, strict=True)
+    return ScoredRows._make([None if c[0] is None else np.concatenate(c) for c in columns])
 
 
 class Cells(NamedTuple):

@@ -15,13 +15,11 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Number = Fraction | float | None
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Numeric, Places, ReadColumn
 
+    Number = Fraction | float | None
     Digits: TypeAlias = Ints
 
 

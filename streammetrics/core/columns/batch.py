@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy import iterable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _LISTED = 20
 
 
-def natural(text: str) -> list[Any]:
+def natural(text: str) -> list[object]:
     """Return a sort key that orders p2 before p10."""
     return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
 

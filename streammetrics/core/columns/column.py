@@ -14,17 +14,13 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Places
+    from streammetrics.core.types import Array, Bools, Foreign, Places
 
     Coded = tuple[Places, list[str]]
-    from collections.abc import Callable
-
-    from streammetrics.core.types import Bools, Foreign
-
     Mask = Bools
     Reader = Callable[[Foreign, str], "Column"]  # `as_column`, without a limit on dimensions
 
@@ -105,8 +101,8 @@ class _ObjectPlaces:
 
 
 def same_objects(
-    items: Sequence[Any] | NDArray[np.object_],
-) -> tuple[Places, list[Any]] | None:
+    items: Sequence[object] | NDArray[np.object_],
+) -> tuple[Places, list[object]] | None:
     """Return an index per item into the distinct objects (by identity), and these objects.
 
     Returns ``None`` if there are few items, or if most of a sample are different objects.

@@ -160,7 +160,7 @@ def _read_only(column: Any) -> Any:
     return view
 
 
-def fields_of(function: Callable[..., Any]) -> tuple[Field, ...]:
+def fields_of(function: Callable[..., object]) -> tuple[Field, ...]:
     """Return a field for each parameter of a method, with the constraints of its annotation.
 
     Raises:

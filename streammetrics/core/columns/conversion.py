@@ -42,17 +42,14 @@ from streammetrics.core.columns.column import (
 from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.column import Reader
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, ArrayLike, Bools, Foreign
 
     Items = Sequence[Any] | NDArray[np.object_]
-    from collections.abc import Mapping
-
-    from streammetrics.core.types import ArrayLike, Bools, Foreign
 
 
 __all__ = [
@@ -97,7 +94,7 @@ def _kind(cls: type) -> str:
 
 def kind_of(item: object) -> str:
     """Return the `_kind` of an object's type."""
-    cls: Any = type(item)
+    cls: object = type(item)
     return _kind(cls)
 
 
@@ -121,9 +118,9 @@ def from_items(
 
 
 def _from_each(
-    items: Sequence[Any], name: str, read: Reader, *, width: int, nested: bool
+    items: Sequence[object], name: str, read: Reader, *, width: int, nested: bool
 ) -> Column:
-    types: set[Any] = set(map(type, items))
+    types: set[object] = set(map(type, items))
     kinds = {_kind(cls) for cls in types}
     refused = "?" if nested else "?[a"
     if not kinds.isdisjoint(refused):
@@ -151,13 +148,13 @@ def _from_each(
 
 
 def _found(
-    items: Iterable[Any], is_bad: Callable[[Any], bool], width: int
+    items: Iterable[object], is_bad: Callable[[Any], bool], width: int
 ) -> Iterator[tuple[int, object]]:
     """Yield (row, item) of each bad item; callers raise at the first."""
     return ((place // width, item) for place, item in enumerate(items) if is_bad(item))
 
 
-def _refuse_mixed(items: Sequence[Any], name: str, width: int) -> None:
+def _refuse_mixed(items: Sequence[object], name: str, width: int) -> None:
     """Raise at the first item that mixes text and numbers; NaN among strings is a null."""
 
     def is_text(item: Any) -> bool | None:  # None for a null
@@ -170,7 +167,7 @@ def _refuse_mixed(items: Sequence[Any], name: str, width: int) -> None:
         refuse(name, found, "convert to one kind", row)
 
 
-def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Array:
+def _numbers(items: Sequence[object], kinds: set[str], name: str, width: int) -> Array:
     if kinds == {"b"}:
         return np.array(items, np.bool_)
     types = set(map(type, items))
@@ -194,7 +191,7 @@ def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Ar
     return array
 
 
-def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]:
+def _unsigned(items: Sequence[object], name: str, width: int) -> NDArray[np.uint64]:
     """Convert integers that exceed int64 to uint64."""
     for row, _ in _found(items, lambda item: not -(2**63) <= int(item) < 2**64, width):
         refuse(name, f"an integer beyond 64 bits in row {row}", SMALLER, row)
@@ -203,7 +200,7 @@ def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]
     return np.array(items, np.uint64)
 
 
-def _plain(items: Sequence[object], name: str, width: int) -> list[Any]:
+def _plain(items: Sequence[object], name: str, width: int) -> list[object]:
     """Replace each Decimal by an integer if it is one of 64 bits, else by the nearest float."""
 
     def is_beyond(item: object) -> bool:  # the exponent test spares most conversions
@@ -547,7 +544,7 @@ def _read(value: object, name: str) -> Column:
         return from_items(value, name, _read)
     if value is None or isinstance(value, (bytes, bytearray, complex)):
         refuse(name, f"{value!r:.40}", "pass an array")
-    cls: Any = type(value)
+    cls: object = type(value)
     try:
         return foreign_reader(cls)(value, name, _read)
     except (InvalidBatchError, MemoryError):

@@ -126,7 +126,7 @@ class Labels(Field):
         """The column."""
         return (self.name,)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Any]:
+    def take(self, batch: Batch) -> tuple[Columns, Any]:
         """Return the column of labels."""
         advice = _CUT if self.matrix else ""
         column, missing = label_column(batch, self.name, matrix=self.matrix, advice=advice)
@@ -223,8 +223,7 @@ def label_codes(column: Column, labels: tuple[object, ...]) -> Places:
     """Return the index of each row's label in `labels`, which must contain all of them."""
     if column.vocabulary is None:
         return places_among(column.values, labels)
-    codes: Places = places_among(column.vocabulary, labels)[column.values]
-    return codes
+    return places_among(column.vocabulary, labels)[column.values]
 
 
 def places_among(values: Array, labels: tuple[object, ...]) -> Places:
@@ -232,8 +231,7 @@ def places_among(values: Array, labels: tuple[object, ...]) -> Places:
     ordered: Array = np.array(labels)
     order: Places = np.argsort(ordered)
     found = np.searchsorted(ordered[order], values)
-    places: Places = order[np.minimum(found, len(labels) - 1)]
-    return places
+    return order[np.minimum(found, len(labels) - 1)]
 
 
 def places_or_last(values: Array, labels: tuple[object, ...]) -> Places:

@@ -75,8 +75,7 @@ class LongNumbers:
         return LongNumbers(np.abs(self.head), np.where(self.head < 0, -self.tail, self.tail))
 
     def __ge__(self, limit: float) -> Bools:
-        reached: Bools = np.where(self.head == limit, self.tail >= 0, self.head > limit)
-        return reached
+        return np.where(self.head == limit, self.tail >= 0, self.head > limit)
 
     def __sub__(self, other: Floats | LongNumbers) -> Floats:
         return _difference(self, other)

@@ -13,16 +13,13 @@ from streammetrics.core.columns.column import Column
 from streammetrics.core.errors import Hint, InvalidBatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Foreign
+    from streammetrics.core.types import Array, ClassLabel, Foreign
 
-    F = TypeVar("F", bound=Callable[..., Any])
-    from collections.abc import Collection
-
-    from streammetrics.core.types import ClassLabel
+    F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(slots=True)
@@ -56,28 +53,28 @@ def as_objects(value: Foreign) -> Objects:
     return Objects.of(_array(list(value) if plain and np.ndim(value) else [value]))
 
 
-def _without_marks(series: Foreign, items: list[Any]) -> list[Any]:
+def _without_marks(series: Foreign, items: list[object]) -> list[object]:
     """Return the items of a series, with None for the several marks of pandas for a null."""
     if not hasattr(series, "isna") or np.dtype(float) == series.dtype:
         return items
     return [None if null else i for null, i in zip(series.isna(), items, strict=True)]
 
 
-def _array(items: Sequence[Any]) -> NDArray[np.object_]:
+def _array(items: Sequence[object]) -> NDArray[np.object_]:
     array = np.empty(len(items), np.object_)
     for place, item in enumerate(items):
         array[place] = item
     return array
 
 
-def objects_in(column: Column) -> list[Any]:
+def objects_in(column: Column) -> list[object]:
     """Return the rows of a column as Python objects; nulls are ``None``."""
     if isinstance(column, Objects):
         return list(column.items)
     if column.vocabulary is not None:
         texts = [*column.vocabulary.tolist(), None]
         return [texts[code] for code in column.values.tolist()]
-    items: list[Any] = column.values.tolist()
+    items: list[object] = column.values.tolist()
     if column.nulls is not None and column.values.ndim == 1:
         return [None if null else i for null, i in zip(column.nulls.tolist(), items, strict=True)]
     return items
@@ -92,7 +89,7 @@ class Configuration:
     values: Mapping[str, object] = field(compare=False)
 
     @cached_property
-    def metric(self) -> Any:
+    def metric(self) -> object:
         """A metric of the configuration without rows, for calls of its formula."""
         return self.cls(**self.values)
 
@@ -124,7 +121,7 @@ def prepare(function: F) -> F:
     return function
 
 
-def prepared_by(cls: type) -> Callable[..., Any] | None:
+def prepared_by(cls: type) -> Callable[..., object] | None:
     """Return the method of a class that is marked with `prepare`, ``None`` if there is none."""
     for base in cls.__mro__:
         marked = [
@@ -137,7 +134,7 @@ def prepared_by(cls: type) -> Callable[..., Any] | None:
                 f"{base.__name__} marks {' and '.join(marked)} with @prepare: mark one method"
             )
         if marked:
-            found: Callable[..., Any] = getattr(cls, marked[0])
+            found: Callable[..., object] = getattr(cls, marked[0])
             return found
     return None
 
@@ -146,7 +143,7 @@ def prepared_by(cls: type) -> Callable[..., Any] | None:
 class Preparation:
     """A method marked with `prepare`, with the parameters of its metric."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     names: tuple[str, ...]  # of its parameters
     columns: tuple[str, ...]  # that it makes
     key: tuple[object, ...]  # the values of the metric's parameters
@@ -167,7 +164,7 @@ class Preparation:
         every = {name: get_args(known[name].annotation) for name in self.names}
         return {name: args[0] if len(args) == 1 else object for name, args in every.items()}
 
-    def __call__(self, *objects: list[Any]) -> dict[str, object]:
+    def __call__(self, *objects: list[object]) -> dict[str, object]:
         """Return the columns by name."""
         try:
             made = self.function(self.of.metric, *objects)
@@ -184,7 +181,7 @@ class Preparation:
         return made
 
 
-def as_sets(value: object) -> list[Any] | None:
+def as_sets(value: object) -> list[object] | None:
     """Return the rows as sets or lists of labels; ``None`` if the value holds anything else.
 
     Rows are sets, or lists of strings. Lists of numbers are rejected because they are ambiguous:

@@ -102,10 +102,9 @@ class ColumnKinds(NamedTuple):
     @property
     def _there(self) -> list[int]:
         """The indices of the facts that occur."""
-        places: list[int] = np.flatnonzero(np.bincount(self.which)).tolist()
-        return places
+        return np.flatnonzero(np.bincount(self.which)).tolist()
 
-    def at(self, place: int) -> dict[str, Any]:
+    def at(self, place: int) -> dict[str, object]:
         """Return the facts of one group."""
         return dict(self.facts[self.which[place]])
 

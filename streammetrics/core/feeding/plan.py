@@ -7,7 +7,7 @@ therefore be read while others are being computed from it.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Json
+    from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Json, ReadColumn
 
 
 class Plan:
@@ -230,7 +230,7 @@ class Plan:
         total = int(counts.sum()) if safe else sum(counts.tolist())
         infos = self._grown(state.infos, [read._replace(n=total) for read in rows])
         statistics: list[Statistic] = []
-        found: list[dict[object, Any]] = [{} for _ in self.schemas]
+        found: list[dict[object, ReadColumn]] = [{} for _ in self.schemas]
         for statistic, source in zip(state.statistics, self.sources, strict=True):
             read = rows[self._readers[source]]
             columns = self.schemas[source].present(read.columns)
@@ -305,7 +305,7 @@ class Plan:
     ) -> tuple[Statistic, ...]:
         check_arithmetic()
         # For each schema: its columns, the weights, and values that its statistics share.
-        given: list[tuple[Any, Any, dict[Any, Any]] | None] = []
+        given: list[tuple[Columns, Floats | None, dict[object, ReadColumn]] | None] = []
         for schema, reader in zip(self.schemas, self._readers, strict=True):
             columns, weight, n, _, _ = rows[reader]
             given.append((schema.present(columns), weight, {}) if n else None)
@@ -425,7 +425,7 @@ def _bits(counts: Ints) -> range:
 
 
 def _repeated(
-    statistic: Statistic, columns: tuple[Any, ...], weight: Floats | None, counts: Ints
+    statistic: Statistic, columns: Columns, weight: Floats | None, counts: Ints
 ) -> Statistic:
     """Return an empty statistic after rows, each as often as its count.
 
@@ -461,7 +461,7 @@ def _repeated(
 
 def _by_count(
     statistic: Statistic,
-    columns: tuple[Any, ...],
+    columns: Columns,
     weight: Floats | None,
     counts: Ints,
     size: int,

@@ -201,7 +201,7 @@ class GroupedHistograms(NamedTuple):
         cls,
         max_cells: int,
         n: int,
-        pieces: Iterable[tuple[Places, tuple[Array | None, Any], Array | None]],
+        pieces: Iterable[tuple[Places, tuple[Array | None, object], Array | None]],
     ) -> Self | None:
         """Return the histograms of `n` rows in the pieces that `by_sorted_group` is given.
 
@@ -534,7 +534,7 @@ class WeighedHistograms(StateField[Weighed]):
         columns = self.columns.groups_arrays([each.columns for each in value], size)
         return columns | nested("squares", held)
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> object:
         """Return the histograms of every group, each of them checked."""
         own, held = split_squares(arrays)
         if not held and (found := self.columns.grouped_of(own, size, of)) is not None:

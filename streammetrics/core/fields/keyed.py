@@ -21,13 +21,12 @@ from streammetrics.core.fields.weights import WeightedCount, check_rows, countab
 from streammetrics.core.state.arrays import nested, part, take_array
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Arrays, Places
-
-    Labelled = tuple[Array, Places]  # sorted labels, and places among them
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Bools, Floats, Places
+    from streammetrics.core.types import Array, Arrays, Bools, Floats, Places
+
+    Labelled = tuple[Array, Places]  # sorted labels, and places among them
 
 _NEAR = 1 << 16  # integers this near to each other are placed by subtraction
 
@@ -374,7 +373,7 @@ class LabelTable(StateField[LabelledEntries]):
 # ---- fields for authors ----
 
 
-def _keys(keys: Any) -> tuple[Array, Places]:
+def _keys(keys: object) -> tuple[Array, Places]:
     """Return the distinct keys of a column, integers or text, and the place of each row's key."""
     if isinstance(keys, Column):
         codes, labels = coded_labels(keys)
@@ -389,7 +388,7 @@ class KeyCounts(LabelTable):
     def __init__(self, *, inline: bool = False) -> None:
         super().__init__(inline=inline, amount=Weights())
 
-    def added(self, value: LabelledEntries, keys: Any, weight: Floats | None = None) -> Any:
+    def added(self, value: LabelledEntries, keys: object, weight: Floats | None = None) -> Any:
         """Return the counts with those of more rows: an array of keys, or a column of `Labels`."""
         labels, places = _keys(keys)
         amount = WeightedCount.at_places(places, len(labels), weight)
@@ -419,7 +418,7 @@ class Largest(StateField[RankedIds]):
         """Return no ids."""
         return RankedIds(np.empty(0, np.int64), np.empty(0))
 
-    def added(self, value: RankedIds, ids: Any, values: Floats) -> Any:
+    def added(self, value: RankedIds, ids: object, values: Floats) -> Any:
         """Return the largest of these and of more rows: ids, and a finite number for each."""
         labels, places = _keys(ids)
         return self.plus(value, self._first(labels[places], np.asarray(values, np.float64)))

@@ -196,7 +196,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         """Return the sums of the rows of a batch, by name."""
         return GroupedSums((group.counts > 0) & bool(found), found)
 
-    def together(self, value: Any) -> dict[str, ExactSum] | None:
+    def together(self, value: object) -> dict[str, ExactSum] | None:
         """Return the sums of all groups, where each has rows, of one output."""
         if not isinstance(value, GroupedSums) or not value.sums or not value.seen.all():
             return None
@@ -210,7 +210,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             return super().groups_arrays(value, size)
         return {"seen": value.seen, **(self.arrays(value.sums) if value.seen.any() else {})}
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> object:
         """Return the sums of all groups: all names or none, of one width."""
         if "seen" not in arrays:
             return super().groups_taken(arrays, size, of)
@@ -327,8 +327,7 @@ class Width(StateField[int]):
         odd = np.flatnonzero((mine != other) & (mine > 0) & (other > 0))
         if odd.size:
             self.plus(int(mine[odd[0]]), int(other[odd[0]]))
-        widths: Ints = np.maximum(mine, other)
-        return widths
+        return np.maximum(mine, other)
 
     def regrouped(self, value: Ints, places: Places, size: int, of: Configured) -> Ints:
         """Return the one that there is among the groups that go to each place."""
@@ -450,7 +449,7 @@ class Extreme(StateField["Floats"]):
             self._of_any.at(column, group.index, numbers)
         return GroupedExtremes(self._of_any, value)
 
-    def together(self, value: Any) -> Floats | None:
+    def together(self, value: object) -> Floats | None:
         """Return the extremes of all groups, if they have one column."""
         columns = value.table if isinstance(value, GroupedExtremes) else np.empty((0, 0))
         return columns if columns.shape[1] == 1 else None

@@ -104,8 +104,7 @@ class GroupedCells(NamedTuple):
             return self.codes
         row, column = self.places
         group, row = np.divmod(row, len(self.row_labels))
-        codes: Ints = (group * height + moved(rows, row)) * width + moved(columns, column)
-        return codes
+        return (group * height + moved(rows, row)) * width + moved(columns, column)
 
     @property
     def nbytes(self) -> int:
@@ -276,7 +275,7 @@ class PairTable(StateField[GroupedCells]):
             **nested("amount", cells.amount.arrays()),
         }
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> object:
         """Return labels, pairs and amounts of all groups, in order and in use."""
         if "names" in arrays:
             return super().groups_taken(arrays, size, of)

@@ -384,7 +384,7 @@ class ShapedField(StateField[V]):
         """Return the sums of both."""
         return mine + other
 
-    def minus(self, value: Any, other: Any) -> Any:
+    def minus(self, value: object, other: Any) -> Any:
         """Return the differences, exactly."""
         return value - other
 

@@ -87,7 +87,7 @@ class KernelsHook(BuildHookInterface[Any]):  # type: ignore[misc]  # untyped wit
             self.made = made
             build_data["force_include"][str(made)] = f"streammetrics/core/kernels/{made.name}"
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+    def finalize(self, version: str, build_data: dict[str, object], artifact_path: str) -> None:
         """Remove the temporary files."""
         if version != "editable":
             shutil.rmtree(self.made.parent)

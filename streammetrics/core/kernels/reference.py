@@ -285,7 +285,7 @@ def count(counts: Ints, /, *columns: Any) -> int:
     return int(codes[0].size)
 
 
-def count_above(counts: Ints, score: Floats, threshold: float, /, *columns: Any) -> int:
+def count_above(counts: Ints, score: Floats, threshold: float, /, *columns: object) -> int:
     """Count like `count`, with an additional last code that is 1 if ``score >= threshold``, else 0.
 
     A row whose score is nan is out of range.
@@ -466,7 +466,7 @@ def table_move(
     _put(slots, _bytes(stored, width), kept)
 
 
-def hash_texts(hashes: Ints, texts: Ints | list[Any], factors: Ints, start: int, /) -> int:
+def hash_texts(hashes: Ints, texts: Ints | list[object], factors: Ints, start: int, /) -> int:
     """Write a hash of each text: its letters, mixed, times a factor each, and `start`, mixed.
 
     Texts are the int32 letters of a ``U`` array with a factor for each letter of a text, or a list.
@@ -491,7 +491,7 @@ def hash_texts(hashes: Ints, texts: Ints | list[Any], factors: Ints, start: int,
     return done
 
 
-def _is_plain(item: Any, most: int) -> bool:
+def _is_plain(item: object, most: int) -> bool:
     return type(item) is str and len(item) <= most and not item.endswith("\0")
 
 
@@ -499,8 +499,7 @@ def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Mix 64 bits one to one; zero stays zero (the finalizer of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    result: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
-    return result
+    return bits ^ (bits >> np.uint64(31))
 
 
 def _put(slots: NDArray[np.uint32], table: Array, numbers: Ints) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Foreign
 
-    Column = Sequence[Any] | Array
+    Column = Sequence[object] | Array
 
 Library = Literal["pandas", "polars"]
 
@@ -88,7 +88,7 @@ class Table:
         columns = list(self.columns.items())
         titles = [*self.index, *(title for title, _ in columns[:_SHOWN])]
         shown = [*self.index.values(), *(values for _, values in columns[:_SHOWN])]
-        rows: list[list[Any]] = [[values[at] for values in shown] for at in self._rows()]
+        rows: list[list[object]] = [[values[at] for values in shown] for at in self._rows()]
         if len(columns) > _SHOWN:
             titles.append(f"{len(columns) - _SHOWN:,} more")
             rows = [[*row, "..."] for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -186,7 +186,7 @@ def json_array(value: object) -> Array:
     return np.frombuffer(json_text(value).encode(), np.uint8)
 
 
-def json_of(array: Array) -> Any:
+def json_of(array: Array) -> object:
     """Undo `json_array`."""
     try:
         return json.loads(array.tobytes())

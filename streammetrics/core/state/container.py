@@ -95,7 +95,7 @@ def packed(description: Mapping[str, object], arrays: Arrays, opening: str = "")
     return bytes(blob)
 
 
-def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> StateFile:
+def unpacked(blob: bytes, known: Callable[[bytes], object] = lambda _: None) -> StateFile:
     """Verify and parse a file.
 
     If `known` returns a value other than ``None`` for the start of the header (see `header_of`),

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from streammetrics.metrics.classification.view import ClassCounts
 
 
-def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
+def judged_column(metric: Any, y_pred: object, y_score: object) -> tuple[str, object]:
     """Return the name and the values of the predictions, or of the scores with a threshold."""
     if y_pred is not None and y_score is not None:
         raise InvalidBatchError("pass y_pred or y_score, not both")

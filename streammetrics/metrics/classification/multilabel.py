@@ -238,7 +238,7 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
         axes = (("label", tuple(counts.labels)), *sides)
         tables = counts.tables
         if self.normalize is not None:
-            along: Any = {"true": 2, "pred": 1, "all": (1, 2)}[self.normalize]
+            along = {"true": 2, "pred": 1}.get(self.normalize, (1, 2))
             cells = np.stack([counts.tn, counts.fp, counts.fn, counts.tp], axis=-1)
             cells = cells.reshape(-1, 2, 2)  # scaled, so that their sums are finite
             return LabelledArray(_divided(cells, cells.sum(axis=along, keepdims=True)), axes)

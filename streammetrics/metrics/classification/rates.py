@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import numpy as np
 
@@ -535,7 +535,7 @@ class Markedness(AveragedMetric[NoAverage]):
         return _determinant(self, table, lambda tp, fp, fn, tn: (tp + fp) * (fn + tn))
 
 
-def _quotient(metric: AveragedMetric[Any], table: Confusion, parts: Parts) -> Floats:
+def _quotient(metric: AveragedMetric[None], table: Confusion, parts: Parts) -> Floats:
     """Return the averaged ratio of two parts; with ``"micro"`` counts are added first.
 
     A part is ``nan`` if a class has no rows; the ratio is then 0/0.
@@ -559,7 +559,7 @@ def _over(part: Floats, rest: Floats) -> Floats:
 
 
 def _determinant(
-    metric: AveragedMetric[Any], table: Confusion, margins: Callable[[int, int, int, int], int]
+    metric: AveragedMetric[None], table: Confusion, margins: Callable[[int, int, int, int], int]
 ) -> Floats:
     """Return the average of TP TN - FP FN over a product of margins, rounded once per class."""
     shares, known = [], []

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -261,7 +261,7 @@ class Confusion(Margins):
             for group, (first, last) in enumerate(pairwise(ends))
         ]
 
-    def parts(self, values: Array) -> list[list[Any]]:
+    def parts(self, values: Array) -> list[list[int]]:
         """Return values of the cells, split by group."""
         if self.groups == 1:
             return [values.tolist()]
@@ -370,14 +370,12 @@ class Confusion(Margins):
     @cached_property
     def hits(self) -> Floats:
         """Rows predicted correctly, (groups,)."""
-        hits: Floats = self.tp.sum(axis=1) if self.counted else self._sums(None, self._hit)
-        return hits
+        return self.tp.sum(axis=1) if self.counted else self._sums(None, self._hit)
 
     @cached_property
     def misses(self) -> Floats:
         """Rows predicted incorrectly, (groups,)."""
-        misses: Floats = self.total - self.hits if self.counted else self._sums(None, ~self._hit)
-        return misses
+        return self.total - self.hits if self.counted else self._sums(None, ~self._hit)
 
     @cached_property
     def tp(self) -> Floats:
@@ -444,8 +442,7 @@ class Confusion(Margins):
 def united(sides: Sequence[Array]) -> list[ClassLabel]:
     """Return all labels, sorted; a side without labels does not affect their type."""
     labelled = [side for side in sides if len(side)]
-    labels: list[ClassLabel] = np.unique(np.concatenate(labelled)).tolist() if labelled else []
-    return labels
+    return np.unique(np.concatenate(labelled)).tolist() if labelled else []
 
 
 def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:
@@ -633,7 +630,7 @@ class LabelCounts(GroupedClasses):
     @property
     def tables(self) -> Array:
         """The table of each label, (L, 2, 2); integers if they are counts."""
-        cells: Any = self.counts
+        cells: Numeric = self.counts
         if cells is None:
             cells = [self.unscaled(cell) for cell in (self.tn, self.fp, self.fn, self.tp)]
         return np.stack(list(cells), axis=-1).reshape(-1, 2, 2)
@@ -660,7 +657,9 @@ class RowCounts(GroupedClasses):
     def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
         self.kinds, self.amount = kinds, amount
         # Floats are multiples of powers of two, so fractions represent them exactly.
-        self._times: list[Any] = [Fraction(x) if joined else 1 for x in amount.tolist()]
+        self._times: Sequence[Fraction | int] = [
+            Fraction(x) if joined else 1 for x in amount.tolist()
+        ]
         self.size, self.labels = len(amount), list(range(len(amount)))
         self.kept = self.size
         times: Floats = (amount if joined else np.ones(self.size))[None]

@@ -20,11 +20,10 @@ from streammetrics.metrics.families import GROWS, SEVERAL, Family
 from streammetrics.statistics.tables import LabelPairs
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats, Places
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike, Floats, Places
 
     Counts = Ints
-    from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike
 
 
 class Overlap(NamedTuple):

@@ -170,8 +170,7 @@ def added(values: Array, first: Ints) -> Array:
     """Return the sum over the rows of each group."""
     if len(first) == len(values):
         return values
-    sums: Array = np.add.reduceat(values, first)
-    return sums
+    return np.add.reduceat(values, first)
 
 
 def places_of_rows(counts: Ints) -> tuple[Ints, Ints]:
@@ -247,8 +246,7 @@ def hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
         result: Floats = table[a] - table[b] - table[a - b]
         return result
 
-    chance: Floats = np.exp(choose(r, h) + choose(n - r, m - h) - choose(n, m))
-    return chance
+    return np.exp(choose(r, h) + choose(n - r, m - h) - choose(n, m))
 
 
 _BLOCK = 1 << 19  # number of rows read at a time
@@ -350,8 +348,7 @@ class RankingMetric(Metric[float]):
 
     def _has_relevant(self, ranking: Ranking) -> Bools:
         """Return which queries have a relevant document, or a positive relevance if graded."""
-        found: Bools = ranking.highest > 0 if self._graded else ranking.n_relevant > 0
-        return found
+        return ranking.highest > 0 if self._graded else ranking.n_relevant > 0
 
     def readout(self, buffer: RankingBuffer) -> float:
         """Return the aggregate of the queries that count.
@@ -421,7 +418,7 @@ class RankingMetric(Metric[float]):
     def _shape(self, buffer: Any) -> KeyedValues:
         """Return the value of each query."""
         counts, values = self._counted(buffer)
-        queries: Any = decoded(buffer.table.queries[counts])
+        queries = decoded(buffer.table.queries[counts])
         return KeyedValues(dict(zip(queries, values.tolist(), strict=True)), "query")
 
     @property

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Value: TypeAlias = float | LabelledArray
 
 
-def are_weights(values: Any) -> bool:
+def are_weights(values: Sequence[float]) -> bool:
     """Whether the values are finite numbers, none negative and not all 0."""
     numbers = all(type(x) in {int, float} and 0 <= x < math.inf for x in values)
     return numbers and any(values)

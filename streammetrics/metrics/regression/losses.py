@@ -468,7 +468,7 @@ class NRMSE(RegressionMetric[RawValues]):
         ]
         return averaged(values, self.multioutput)
 
-    def _lacking(self, *statistics: Any) -> str:
+    def _lacking(self, *statistics: Statistic) -> str:
         why = f"the {self.normalization} of the target is 0"
         return where_zero(self._squared_sizes(statistics[1]), why)
 

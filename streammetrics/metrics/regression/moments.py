@@ -51,7 +51,7 @@ class PairMoments(RegressionMetric[RawValues]):
 
     spread: bool = False
 
-    def _lacking(self, *statistics: Any) -> str:
+    def _lacking(self, *statistics: Statistic) -> str:
         return _constant(*statistics)
 
 
@@ -63,7 +63,7 @@ class VarianceRatio(RegressionMetric[RawValues]):
         "uniform_average"  # type: ignore[assignment]  # one more value than in the base
     )
 
-    def _lacking(self, *statistics: Any) -> str:
+    def _lacking(self, *statistics: Statistic) -> str:
         return _constant(*statistics)
 
     def _averaged(self, values: Sequence[Fraction | None], spread: Sequence[Fraction]) -> Value:
@@ -332,7 +332,7 @@ class TargetShare(RegressionMetric[RawValues]):
         """Return the value; if it is not exact, an estimate within its bounds."""
         return averaged([each.value for each in self._shares(*statistics)], self.multioutput)
 
-    def _lacking(self, *statistics: Any) -> str:
+    def _lacking(self, *statistics: Statistic) -> str:
         defined = [not math.isnan(each.value) for each in self._shares(*statistics)]
         return where_zero(defined, "the target is constant")
 

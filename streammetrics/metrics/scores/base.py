@@ -94,7 +94,7 @@ class Steps:
         """Negatives above the cell."""
         return self._fp[1:]
 
-    def mirrored(self, positives: Any, negatives: Any) -> Steps:
+    def mirrored(self, positives: Numeric, negatives: Numeric) -> Steps:
         """Return the cells in reverse order, with the classes exchanged, of so many rows in all."""
         low, high, single = -self.high[::-1], -self.low[::-1], self.single[::-1]
         below_p, below_n = (positives - self._fp)[::-1], (negatives - self._tp)[::-1]
@@ -405,7 +405,7 @@ class ScoredMetric(Metric[V_co]):
         return ScoreHistogram(max_bins=max_bins, **options)
 
 
-def _check_multilabel(metric: Any) -> None:
+def _check_multilabel(metric: CurveMetric[object] | ClassScoreMetric[None]) -> None:
     """Check that no parameter contradicts `multilabel`."""
     fits = not metric.multilabel or metric.ignore_index not in {0, 1}
     require(metric, "ignore_index", fits, "neither 0 nor 1 with multilabel=True")
@@ -442,7 +442,7 @@ def _missing_rows(metric: ScoredMetric[object], scores: ScoreHistogram, *_: obje
 def middle_of(certain: Callable[..., tuple[float, float, float]]) -> Callable[..., float]:
     """Return a ``read`` method that returns the value of `certain` without its bounds."""
 
-    def read(self: ClassScoreMetric[Any], stairs: CumulativeCounts) -> float:
+    def read(self: ClassScoreMetric[None], stairs: CumulativeCounts) -> float:
         """Return the value of one class, ``nan`` if it is undefined."""
         return certain(self, stairs)[1]
 
@@ -772,7 +772,7 @@ def pr_points(stairs: CumulativeCounts) -> PRPoints:
     return points.told(**rows_of(stairs))
 
 
-def rows_of(stairs: CumulativeCounts) -> dict[str, Any]:
+def rows_of(stairs: CumulativeCounts) -> dict[str, object]:
     """Return the information on rows shown in a plot; no counts if weights are fractional."""
     known = {"positives": stairs.positives, "negatives": stairs.negatives}
     return {"exact": stairs.exact, **(known if stairs.counted else {})}

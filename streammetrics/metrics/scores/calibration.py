@@ -436,7 +436,7 @@ def _points(bins: ScoreBins, stairs: CumulativeCounts) -> CalibrationPoints:
     return points.told(rows=rows[shown] * (stairs.rows / rows.sum()))  # weights may be scaled
 
 
-def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
+def check_of(metric: ScoredMetric[object]) -> tuple[Statistic, ...]:
     """Return a statistic that checks that scores are probabilities; logits need none."""
     if metric.from_logits:
         return ()
@@ -609,7 +609,7 @@ class _Coefficient(Protocol):
         """The function that fits it to cells, with all rows at the given logits."""
 
 
-def _checked(metric: ClassScoreMetric[Any]) -> tuple[Statistic, ...]:
+def _checked(metric: ClassScoreMetric[None]) -> tuple[Statistic, ...]:
     """Return the score histogram, and a check that scores are probabilities."""
     return (*ClassScoreMetric.statistics(metric), *check_of(metric))
 
@@ -624,7 +624,7 @@ def _at_midpoints(metric: _Coefficient, stairs: CumulativeCounts) -> float:
     return _fitted(metric, stairs).value
 
 
-def _unrounded(metric: ClassScoreMetric[Any], stairs: CumulativeCounts) -> tuple[float, float]:
+def _unrounded(metric: ClassScoreMetric[None], stairs: CumulativeCounts) -> tuple[float, float]:
     """Return the bounds of `certain` unchanged, because they already allow for rounding."""
     low, value, high = metric.certain(stairs)
     return (value, value) if stairs.exact else (low, high)
@@ -795,7 +795,7 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
 
 def _resolution(bins: ScoreBins) -> float:
     """Return Σ r_b (p_b / r_b - P / R)² / R; every term is exact and rounded once."""
-    sums: Any = bins.rows.integers(), bins.positives.integers()
+    sums = bins.rows.integers(), bins.positives.integers()
     unit = min(exponent for _, exponent in sums)
     rows, positives = (
         [each << exponent - unit for each in ints.tolist()] for ints, exponent in sums

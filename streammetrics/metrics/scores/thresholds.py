@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from streammetrics.statistics.histograms import ScoreHistogram
 
     _Rate = Callable[[CumulativeCounts, Array, Array, Array], Floats]
-    _Reached = Callable[[Any, CumulativeCounts, Array, Array, Array, float], tuple[Array, float]]
+    _Reached = Callable[
+        [ClassScoreMetric[None], CumulativeCounts, Array, Array, Array, float], tuple[Array, float]
+    ]
 
 
 def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - same signature as the others
@@ -253,7 +255,7 @@ def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
     """Return a function for one rate if another is at least the metric's parameter, else 0."""
 
     def reached(
-        metric: ClassScoreMetric[Any],
+        metric: ClassScoreMetric[None],
         stairs: CumulativeCounts,
         tp: Array,
         fp: Array,

@@ -364,7 +364,7 @@ _SQUARE = (5.6, 5.4)
 
 
 @drawn.register(CalibrationPoints)
-def draw_calibration_points(curve: Any, ax: object, drawing: Drawing) -> Axes:
+def draw_calibration_points(curve: CalibrationPoints, ax: object, drawing: Drawing) -> Axes:
     """Draw the calibration curve of one class."""
     return draw_calibration(Curves([curve], [""]), ax, drawing)
 
@@ -435,7 +435,7 @@ def _of_one(drawing: Drawing, place: int, several: int) -> Drawing:
     return replace(drawing, certain=certain, sure=sure)
 
 
-def _limits(ax: Axes, curve: Any, drawing: Drawing, colour: str) -> None:
+def _limits(ax: Axes, curve: CalibrationPoints, drawing: Drawing, colour: str) -> None:
     """Draw a box for the certain bounds of each point, and a bar for its confidence limits."""
     if isinstance(drawing.certain, Interval):
         low, high = drawing.certain

@@ -206,8 +206,7 @@ class Grouped(Statistic):
             party = places[seen[there[seen, column]]]
             self.kinds = self.kinds.joined(party, facts_of(text))
         self._agreed = self.kinds, self.kinds.agreed(texts)
-        groups: Places = places[codes]
-        return groups
+        return places[codes]
 
     def _places(self, labels: Array, seen: Places) -> Places:
         """Return the place of each label among the keys, after making room for those seen."""

@@ -198,8 +198,7 @@ def text_keys(units: object) -> tuple[Ints, Array | None, Literal["text"]] | Non
 
 
 def _negative(hashes: NDArray[np.uint64]) -> Ints:
-    keys: Ints = (hashes | np.uint64(1 << 63)).view(np.int64)
-    return keys
+    return (hashes | np.uint64(1 << 63)).view(np.int64)
 
 
 def united(keys: Ints) -> tuple[Ints, Places]:
@@ -382,12 +381,7 @@ def leaves_out(schema: Schema) -> bool:
 
 def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:
     """Return the schema of the rows of another with their keys, or of those it leaves out."""
-    given: Any = (
-        (Key(name), *schema.fields),
-        schema.nan_policy,
-        schema.unweighted,
-        schema.conditions,
-    )
+    given = (Key(name), *schema.fields), schema.nan_policy, schema.unweighted, schema.conditions
     return LeftOutSchema(*given) if left_out else KeyedSchema(*given, of=schema)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the losses of rows: codes (n,), and scores (n,) or (n, K)."""
         if group is None:
             total = ExactSum.of_terms(self.losses, columns, weight)
@@ -336,8 +336,8 @@ def _excess_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats
 class _Loss(NamedTuple):
     """The loss of a row, a function of class codes, scores (n,) or (n, K), and a parameter."""
 
-    binary: Callable[[Any, Floats, float], Floats]
-    classes: Callable[[Any, Floats, float], Floats]
+    binary: Callable[[Array, Floats, float], Floats]
+    classes: Callable[[Array, Floats, float], Floats]
     use: Literal["probability", "logit", "margin"] = "probability"
     matrix: bool = False  # whether scores must be (n, K)
 
@@ -443,7 +443,7 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the losses of the rows and their squares, in one pass."""
         found = sums_of(self.losses, columns, weight, group)
         width = _width(columns[1])
@@ -502,8 +502,7 @@ class DistributionSum(RowSum):
                 terms = p * negative_log(q.copy(), 1 - q) + (1 - p) * negative_log(1 - q, q)
             else:
                 terms = p * -elementary.log(q)
-        total: Floats = terms if terms.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
-        return total
+        return terms if terms.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
 
     def _of_logits(self, p: Floats, z: Floats) -> Floats:
         """Return the terms (n, K) of rows whose predictions are logits; nothing is clipped."""
@@ -559,7 +558,7 @@ class LabelRankingSum(Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the sums of the numbers of rows."""
         rows = WeightedCount.of_rows(len(columns[0]), weight, group)
         return {"total": summed(self.of_each(*columns), weight, group), "rows": rows}

@@ -225,7 +225,7 @@ class ScaledSum(RowSum):
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any]:
         """Return the sums of the numbers of rows, with what is left out of them."""
-        fields = super().lift(columns, weight, group)
+        fields: dict[str, Any] = super().lift(columns, weight, group)
         small = self._left_out(*columns)
         if small is not None:
             fields["total"] += summed(small, weight, group, small)
@@ -281,7 +281,7 @@ class BinnedShares(Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return how much there is in each bin."""
         edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
         pit: Floats = columns[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -326,7 +326,7 @@ quiet = np.errstate(all="ignore")  # what overflows has been refused, or is mend
 class Loss(NamedTuple):
     """One row's loss of target and prediction, given a parameter."""
 
-    terms: Callable[[Floats, Floats, float], Any]
+    terms: Callable[[Floats, Floats, float], Numeric]
     bounded: bool = True  # finite wherever the difference of target and prediction is
     root: Callable[[Floats, Floats, float], Floats] | None = None  # what the terms are squares of
     # What the terms are squares of up to rounding: so they are summed beyond the normal floats.
@@ -460,8 +460,7 @@ def _half_power(y: Floats, p: Floats, order: float) -> Floats:
 
 
 def _are_normal(terms: Floats) -> Bools:
-    normal: Bools = (terms >= NORMAL) & (terms < np.inf)
-    return normal
+    return (terms >= NORMAL) & (terms < np.inf)
 
 
 LOSSES: dict[str, Loss] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import combinations, starmap
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -35,16 +35,13 @@ from streammetrics.statistics.sums.formulas import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.counting import GroupCodes
+    from streammetrics.core.types import Array, Bools, Columns, Floats, Numeric, ReadColumn
 
     Extent = tuple[float, float]
-    from collections.abc import Mapping, Sequence
-
-    from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Columns, ReadColumn
 
 _FAR = 2.0**400  # products of numbers below this, and above its inverse, are split without error
 _OFF = 2.0**-48  # more than a few dozen roundings are off
@@ -251,7 +248,7 @@ class ExactSums(Statistic):
     @staticmethod
     def fields_of(
         columns: Columns, rows: WeightedCount, sums: dict[str, ExactSum]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the fields of rows, of which these are the weight and the sums.
 
         Columns are (n,) for one output, else (n, d).
@@ -363,7 +360,7 @@ class Moments(ExactSums):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         """Return the sums of columns and products."""
         if group is not None and has_long(columns):
             return None
@@ -489,7 +486,7 @@ class LossSum(ExactSums):
         if self.width and not LOSSES[self.loss].signed and self.sums["loss"].any_negative:
             raise StateFormatError("the sum of losses is negative, which no rows have")
 
-    def terms(self, y: Floats, p: Floats) -> Any:
+    def terms(self, y: Floats, p: Floats) -> Numeric:
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
@@ -505,7 +502,7 @@ class LossSum(ExactSums):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         """Return the losses of rows; ``None`` where one of a group takes more than a float64."""
         if group is None:
             return self._lift_among((self,), {}, columns, weight)
@@ -523,7 +520,7 @@ class LossSum(ExactSums):
         found: dict[object, ReadColumn],
         columns: Columns,
         weight: Array | None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         loss = LOSSES[self.loss]
         if not have_weights(weight) and not loss.long:
             of = terms, parameter = loss.root or loss.terms, self.parameter
@@ -546,13 +543,13 @@ class LossSum(ExactSums):
 
     def lift_powers(
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the fields of rows of weight one, of which these are the sums of powers."""
         return self.fields_of(columns, rows, {"loss": sums[self.exponents[0]]})
 
     def lift_whole(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the fields of rows with weights, of groups, or beyond the normal floats."""
         rows = WeightedCount.of_rows(len(columns[0]), weight, group)
         if group is not None or LOSSES[self.loss].long:
@@ -590,7 +587,7 @@ class SpreadSums(NamedTuple):
     squared: WeightedCount
 
     @property
-    def spread(self) -> dict[str, Any]:
+    def spread(self) -> dict[str, object]:
         """The fields of `Spreading`."""
         return {"powers": self.powers, "squared_weight": self.squared}
 
@@ -627,7 +624,7 @@ class LossSpread(Spreading, LossSum):
 
     def lift_powers(
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the fields of rows of weight one, of which these are the sums of powers."""
         power, squared = self.exponents
         fields = super().lift_powers(columns, rows, sums)
@@ -637,7 +634,7 @@ class LossSpread(Spreading, LossSum):
 
     def lift_whole(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the fields of rows with weights, of groups, or beyond the normal floats."""
         try:
             sums = sums_of(self.terms, columns, weight, group)
@@ -660,7 +657,7 @@ class MomentSpread(Spreading, Moments):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         """Return the sums of the rows, and how far their numbers spread."""
         long = has_long(columns)
         if group is not None:
@@ -735,7 +732,7 @@ class RowSum(Spreading, Statistic):
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the sums of the numbers of rows, and of their squares."""
         found = sums_of(self.numbers, columns, weight, group)
         return {"total": found.total, "rows": found.rows, **found.spread}
