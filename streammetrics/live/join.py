@@ -276,6 +276,11 @@ class Join:
         return self._since > max(_WORTH, self.n_unmatched)
 
     @property
+    def n_labelled(self) -> int:
+        """Number of predictions that wait although they have a label."""
+        return int(np.count_nonzero(self.table.flags.values & LABELLED))
+
+    @property
     def n_unmatched(self) -> int:
         """The number of labels that wait for their prediction, duplicates included."""
         return sum(len(part.keys) for part in self._unmatched)

@@ -108,6 +108,24 @@ def test_the_merge_is_the_state_of_all_events(seed, by):
         assert mine.coverage("1h") == whole.coverage("1h")
 
 
+def test_labels_that_come_to_another_replica_than_their_prediction_are_told_once(capsys):
+    events, mine = joined(6), state()
+    with Host() as one, Host() as two:
+        replicas = Replicas(mine, merging(one, two))
+        told([event for event in events if event["kind"] == "predict"], one.live)
+        labels = [event for event in events if event["kind"] == "label"]
+        told(labels[:2], one.live)
+        replicas.pull()
+        assert capsys.readouterr().err == ""
+        for label in labels[2:]:
+            told([label], two.live)
+            replicas.pull()
+    assert mine.coverage("1h").labelled == 6
+    err = capsys.readouterr().err
+    assert err.count("to another replica than their prediction") == 1
+    assert "1 labels came" in err
+
+
 def test_only_states_that_have_changed_are_sent_and_merged():
     mine = state()
     with Host() as one, Host() as two:

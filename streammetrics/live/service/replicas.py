@@ -142,6 +142,7 @@ class Replicas:
         self._ends, self._merging = threading.Event(), threading.Lock()
         self._made: Merges = {}  # the last merges of panes
         self._trouble = ""  # why the last states could not be merged
+        self._warned = False  # of labels that came to another replica than their prediction
 
     def start(self) -> None:
         """Read each service again and again, in a thread of its own: one may hang."""
@@ -172,6 +173,15 @@ class Replicas:
                     log("warning", f"replicas: {self._trouble}")
                 return
             self._trouble = ""
+            apart = merged.join.n_labelled - sum(one.join.n_labelled for one in found)
+            if apart > 0 and not self._warned:
+                self._warned = True
+                log(
+                    "warning",
+                    f"{apart:,} labels came to another replica than their prediction: the merge "
+                    "has them until the prediction expires there; send labels to the replica of "
+                    "the prediction, e.g. by a hash of the id",
+                )
             with self._shared.locked():
                 self._shared.current = merged
 
