@@ -178,7 +178,9 @@ def test_evidence_of_a_change_is_the_sum_over_all_beginnings():
     rng = np.random.default_rng(2)
     rows = rng.integers(0, 30, 12).astype(float)
     trials = np.stack([np.floor(rows * 0.5), rows], axis=1)
-    *_, last = rule.follow(list(range(12)), trials, [1e12] * 12, (1, -1)).moments
+    *_, last = rule.follow(
+        list(range(12)), [{"": (s, n)} for s, n in trials], 1e12, (1, -1)
+    ).moments
     expected = []
     for way, shift in itertools.product((1, -1), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)):
         p = 0.3 + way * 0.02
@@ -193,8 +195,8 @@ def test_without_a_change_evidence_grows_by_one_a_pane_on_average():
     for panes in (1, 4, 9):
         mean = 0.0
         for outcome in itertools.product((0, 1), repeat=panes):
-            trials = np.array([(s, 1) for s in outcome], float)
-            *_, last = rule.follow(list(range(panes)), trials, [1e12] * panes, (1,)).moments
+            trials = [{"": (float(s), 1.0)} for s in outcome]
+            *_, last = rule.follow(list(range(panes)), trials, 1e12, (1,)).moments
             evidence = float(last.told.split("evidence ")[1].split(" of")[0])
             mean += evidence * 0.3 ** sum(outcome) * 0.7 ** (panes - sum(outcome))
         assert mean == pytest.approx(panes, rel=0.005)  # of what is told in three digits
