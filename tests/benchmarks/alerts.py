@@ -41,7 +41,7 @@ CHANCE = 1e-4  # a promise is broken if chance has a smaller probability
 
 
 class Promise(NamedTuple):
-    """The most alarms a week, or the largest share of windows that share no rows."""
+    """The most alarms in a week without one, or the largest share of windows that share no rows."""
 
     most: float
     of_windows: bool = False
@@ -530,6 +530,7 @@ class Quiet(NamedTuple):
     """What a rule did in quiet weeks; windows share no rows."""
 
     weeks: int = 0
+    ready: float = 0.0  # the weeks in which the alert did not fire, so that it could begin to
     alarms: int = 0
     windows: int = 0
     bad: int = 0
@@ -547,7 +548,7 @@ class Quiet(NamedTuple):
         """Return whether a promise is broken beyond chance."""
         if promise.of_windows:
             return bool(binom.sf(self.bad - 1, self.windows, promise.most) < CHANCE)
-        return bool(poisson.sf(self.alarms - 1, promise.most * self.weeks) < CHANCE)
+        return bool(poisson.sf(self.alarms - 1, promise.most * self.ready) < CHANCE)
 
 
 def edges(fires: np.ndarray) -> np.ndarray:
@@ -563,7 +564,8 @@ def quiet_week(table: Table, rng: np.random.Generator) -> dict[str, Quiet]:
         fires = every[lead:]
         apart = fires[table.window // table.minutes - 1 :: table.window // table.minutes]
         alarms = int((edges(every) >= lead).sum())
-        found[name] = Quiet(1, alarms, len(apart), int(apart.sum()))
+        ready = 1 - float(fires.mean())
+        found[name] = Quiet(1, ready, alarms, len(apart), int(apart.sum()))
     return found
 
 
