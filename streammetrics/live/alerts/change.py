@@ -137,9 +137,9 @@ class Change(Rule):
     An e-detector: E_t is the likelihood ratio of the rows of pane t for a shifted share against the
     baseline. M_t = (M_{t-1} + 1) E_t sums the evidence of a change over all possible start times
     (Shiryaev-Roberts). The alert fires when the mean of M over several shifts reaches 1 / alpha.
-    While the share stays at the baseline or better, M_t - t has no upward drift. The mean time to a
-    false alarm is therefore at least 1 / alpha panes of the finest tier, however often the rule is
-    evaluated and however many rows a pane has. Panes kept only by a coarser tier count as a single
+    While the mean of each row, given the rows before it, is at the baseline or better, M_t - t has
+    no upward drift. The mean time to a false alarm is therefore at least 1 / alpha panes of the
+    finest tier, however often the rule is evaluated and however many rows a pane has. Panes kept only by a coarser tier count as a single
     start time, which makes M smaller.
 
     M is capped at 1 / alpha. The alert continues until M falls to the square root of 1 / alpha.
