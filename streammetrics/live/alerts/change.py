@@ -139,8 +139,8 @@ class Change(Rule):
     (Shiryaev-Roberts). The alert fires when the mean of M over several shifts reaches 1 / alpha.
     While the mean of each row, given the rows before it, is at the baseline or better, M_t - t has
     no upward drift. The mean time to a false alarm is therefore at least 1 / alpha panes of the
-    finest tier, however often the rule is evaluated and however many rows a pane has. Panes kept only by a coarser tier count as a single
-    start time, which makes M smaller.
+    finest tier, however often the rule is evaluated and however many rows a pane has. Panes kept
+    only by a coarser tier count as a single start time, which makes M smaller.
 
     M is capped at 1 / alpha. The alert continues until M falls to the square root of 1 / alpha.
 
