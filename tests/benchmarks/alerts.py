@@ -352,7 +352,7 @@ def regular(minutes: int) -> np.ndarray:
 class Scores(Table):
     """Scores compared with a reference, by the default thresholds."""
 
-    title = "Normal scores, 20 a minute, against a reference of 20,000, the last hour every hour"
+    title = "Normal scores, 20 a minute, against a reference of 20,000, over each hour"
     minutes = 60
     changes: ClassVar = {"by 0.2 sd": 0.2, "by 0.5 sd": 0.5}
 
@@ -629,14 +629,15 @@ def broken(table: Table, quiet: dict[str, Quiet]) -> list[str]:
 
 def shown(table: Table, quiet: dict[str, Quiet], delays: dict[str, dict[str, list[float]]]) -> str:
     """Return a table in Markdown."""
-    titles = ["rule", "false alarms a week", "promised", *table.changes]
+    promised = ["promised"] if table.promises else []
+    titles = ["rule", "false alarms a week", *promised, *table.changes]
     lines = [titles, ["---"] * len(titles)]
     for name, one in quiet.items():
         low, high = one.limits
         line = [name, f"{one.alarms / one.weeks:.2g} ({low:.2g} to {high:.2g})"]
         promise = table.promises.get(name)
         if promise is None:
-            line.append("")
+            line += [""] * len(promised)
         elif promise.of_windows:
             line.append(
                 f"{promise.most:.2%} of windows; {one.bad / one.windows:.3%} of {one.windows:,}"
