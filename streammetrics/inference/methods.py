@@ -44,7 +44,7 @@ def _trials(
         f"method={name!r} is for shares of rows, such as Accuracy, and Precision and Recall of one "
         "class or with average='micro'",
     )
-    if metric.family == Family.BRIER or metric.config.get("normalize") is False:
+    if metric.family == Family.BRIER:
         raise refusal
     try:
         s, n = trials_of(metric, *statistics)

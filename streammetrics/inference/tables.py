@@ -155,21 +155,29 @@ def trials_of(metric: Metric, *statistics: object) -> tuple[float, float]:
     Raises:
         TypeError: The metric is not such a mean.
     """
-    if metric.family not in _TRIALS:
+    if metric.family not in _TRIALS or metric.config.get("normalize") is False:
         raise _no_share(metric)
     return _TRIALS[metric.family](metric, *statistics)
 
 
 def _no_share(metric: object) -> TypeError:
     return TypeError(
-        f"{type(metric).__name__} is not a share of rows: Accuracy, TopKAccuracy, BrierScore, and "
-        "Precision, Recall, Specificity and their kin of one class or with average='micro' are"
+        f"{type(metric).__name__} is not a share of rows: Accuracy, ZeroOneLoss, TopKAccuracy, "
+        "BrierScore, and Precision, Recall, Specificity and their kin of one class or with "
+        "average='micro' are"
     )
 
 
 def _of_accuracy(metric: Accuracy, table: ContingencyTable | ThresholdTable) -> tuple[float, float]:
     cells = metric._confusion(table)
     return float(cells.hits[0]), float(cells.total[0])
+
+
+def _of_zero_one(
+    metric: ZeroOneLoss, table: ContingencyTable | ThresholdTable
+) -> tuple[float, float]:
+    cells = metric._confusion(table)
+    return float(cells.misses[0]), float(cells.total[0])
 
 
 def _of_top_k(metric: TopKAccuracy, counts: TopKHits) -> tuple[float, float]:  # noqa: ARG001 - common signature
@@ -196,6 +204,7 @@ def _of_classes(metric: AveragedMetric[None], table: object) -> tuple[float, flo
 
 _TRIALS: dict[str, Callable[..., tuple[float, float]]] = {
     Family.HITS: _of_accuracy,
+    Family.MISSES: _of_zero_one,
     Family.TOP_K: _of_top_k,
     Family.BRIER: _of_brier,
     Family.SHARE: _of_classes,

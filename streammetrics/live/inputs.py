@@ -215,8 +215,8 @@ class CategoryDistance(InputDistance):
         """Return what the distance stays below by chance."""
         current, reference = self._counts(statistic)
         parts = 1 / int(current.sum()) + 1 / int(reference.sum())
-        bins = len(current)
-        return chance_of_bins(self.method, bins, parts, LEVEL) if bins > 1 else 0.0
+        both = current + reference
+        return chance_of_bins(self.method, both / both.sum(), parts, LEVEL)
 
     def _counts(self, statistic: Classes) -> tuple[Ints, Ints]:
         """Return the counts of those categories that occur, in the rows and in the reference."""

@@ -6,6 +6,8 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from streammetrics.core.fields.histograms import Weighed
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.inference.distributions import normal_quantile
@@ -23,6 +25,7 @@ from streammetrics.statistics.scores.losses import SampleHistogram
 if TYPE_CHECKING:
     from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.drift import SampleDistance
 
 Method = Literal["ks", "wasserstein", "psi", "js"]
@@ -119,12 +122,62 @@ def chance_of(samples: SampleHistogram, method: Method, bins: int, level: float)
         spread = gaps_of(samples).spread
         width = math.sqrt(2 / math.pi) + math.sqrt(-2 * math.log(tail))
         return spread * math.sqrt(parts) * width
-    return chance_of_bins(method, bins, parts, level)
+    return chance_of_bins(method, np.full(bins, 1 / bins), parts, level)
 
 
-def chance_of_bins(method: Method, bins: int, parts: float, level: float) -> float:
-    """Return the bound for PSI or JS; `parts` is the sum of 1 / rows of both samples."""
-    free = bins - 1  # Pearson's chi-squared, in the Wilson-Hilferty approximation
+def chance_of_bins(method: Method, shares: Floats, parts: float, level: float) -> float:
+    """Return the bound for PSI or JS of bins with some shares of the population.
+
+    The divergence is about a weighted chi-squared variable. With many rows in each bin it has one
+    degree of freedom less than there are bins. With few, its mean and its spread are those of
+    independent Poisson counts. The larger quantile is the bound, which holds for either.
+
+    Args:
+        method: The distance.
+        shares: The shares of the bins, which are positive and have the sum 1.
+        parts: The sum of 1 / rows of both samples.
+        level: The share of samples whose distance stays below.
+    """
+    if len(shares) == 1:
+        return 0.0
+    with own_arithmetic():
+        mean, variance = _sparse(method, shares, parts)
+    free = 2 * mean**2 / variance  # of a chi-squared variable with this mean and spread
+    dense = _chi_squared(len(shares) - 1, level) * (1.0 if method == "psi" else 1 / 8)
+    divergence = parts * max(dense, mean / free * _chi_squared(free, level))
+    return divergence if method == "psi" else math.sqrt(divergence)
+
+
+def _chi_squared(free: float, level: float) -> float:
+    """Return a quantile of Pearson's chi-squared, in the Wilson-Hilferty approximation."""
     cube = 1 - 2 / (9 * free) + normal_quantile(level) * math.sqrt(2 / (9 * free))
-    stability = free * max(cube, 0.0) ** 3 * parts
-    return stability if method == "psi" else math.sqrt(stability / 8)
+    return free * max(cube, 0.0) ** 3
+
+
+_MANY = 1000.0  # rows of a bin from which its moments hardly change
+
+
+def _sparse(method: Method, shares: Floats, parts: float) -> tuple[float, float]:
+    """Return mean and variance of a divergence divided by `parts`, of independent Poisson counts.
+
+    The variance is that of counts with a fixed sum.
+    """
+    alike, times = np.unique(shares, return_counts=True)
+    rates = np.minimum(alike / parts, _MANY)
+    first = np.maximum(rates - 12 * np.sqrt(rates), 0).astype(np.int64)
+    sizes = (rates + 12 * np.sqrt(rates)).astype(np.int64) + 30 - first
+    starts = np.cumsum(sizes) - sizes
+    rate, many = np.repeat(rates, sizes), np.repeat(times, sizes)
+    counts = np.arange(len(rate)) - np.repeat(starts - first, sizes)
+    factorials = np.cumsum(np.log(np.maximum(np.arange(counts.max() + 1), 1)))
+    chance = many * np.exp(counts * np.log(rate) - rate - factorials[counts])
+    if method == "psi":
+        terms = (counts - rate) * np.log((counts + PSEUDO_COUNT) / (rate + PSEUDO_COUNT))
+    else:
+        middle = (counts + rate) / 2
+        terms = counts * np.log(np.maximum(counts, 1) / middle) + rate * np.log(rate / middle)
+        terms /= 2
+    means = np.add.reduceat(chance * terms, starts)
+    apart = terms - np.repeat(means / times, sizes)
+    shared = float((chance * apart * (counts - rate)).sum())
+    return float(means.sum()), float((chance * apart**2).sum()) - shared**2 * parts

@@ -232,11 +232,17 @@ def test_trials_are_those_of_the_value():
     true, pred = rows(classes=2)
     for metric in (
         sm.Precision(), sm.Recall(average="micro"), sm.FalseDiscoveryRate(), sm.Prevalence(),
-        sm.SelectionRate(),
+        sm.SelectionRate(), sm.Accuracy(), sm.ZeroOneLoss(),
         sm.FBeta(beta=0.0), sm.FBeta(beta=math.inf),
     ):  # fmt: skip
         came, of = trials_of(metric, *statistics_of(metric.update(true, pred)))
         assert came / of == pytest.approx(metric.compute(), rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", [sm.Accuracy(normalize=False), sm.ZeroOneLoss(normalize=False)])
+def test_numbers_of_rows_are_no_share(metric):
+    with pytest.raises(TypeError, match="is not a share of rows"):
+        trials_of(metric, *statistics_of(metric.update([1, 0, 1], [1, 1, 0])))
 
 
 def test_a_class_of_nearly_all_rows_has_limits_as_well():

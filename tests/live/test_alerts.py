@@ -10,6 +10,8 @@ from threading import Event
 
 import numpy as np
 import pytest
+import scipy.spatial
+import scipy.special
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ import streammetrics as sm
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.live.alerts.rule import Moment, alert_of
 from streammetrics.live.events import SECOND
+from streammetrics.live.samples import chance_of_bins
 
 REFERENCE = sm.Quantile(q=0.5).update(np.linspace(0, 1, 64))
 RULES = [
@@ -175,7 +178,9 @@ def test_evidence_of_a_change_is_the_sum_over_all_beginnings():
     rng = np.random.default_rng(2)
     rows = rng.integers(0, 30, 12).astype(float)
     trials = np.stack([np.floor(rows * 0.5), rows], axis=1)
-    *_, last = rule.follow(list(range(12)), trials, [1e12] * 12, (1, -1)).moments
+    *_, last = rule.follow(
+        list(range(12)), [{"": (s, n)} for s, n in trials], 1e12, (1, -1)
+    ).moments
     expected = []
     for way, shift in itertools.product((1, -1), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)):
         p = 0.3 + way * 0.02
@@ -190,8 +195,8 @@ def test_without_a_change_evidence_grows_by_one_a_pane_on_average():
     for panes in (1, 4, 9):
         mean = 0.0
         for outcome in itertools.product((0, 1), repeat=panes):
-            trials = np.array([(s, 1) for s in outcome], float)
-            *_, last = rule.follow(list(range(panes)), trials, [1e12] * panes, (1,)).moments
+            trials = [{"": (float(s), 1.0)} for s in outcome]
+            *_, last = rule.follow(list(range(panes)), trials, 1e12, (1,)).moments
             evidence = float(last.told.split("evidence ")[1].split(" of")[0])
             mean += evidence * 0.3 ** sum(outcome) * 0.7 ** (panes - sum(outcome))
         assert mean == pytest.approx(panes, rel=0.005)  # of what is told in three digits
@@ -253,6 +258,34 @@ def test_chance_alone_seldom_passes_the_noise_floor(method):
         rule = sm.Drift(reference, "values", method=method, threshold=0.0, level=0.99, min_rows=1)
         passed += rule.judge(0, (sample,)).verdict == "bad"
     assert passed <= 12  # of 4 to be expected; 13 have a probability of 0.0003
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        pytest.param(np.full(50, 0.02), id="equal"),
+        pytest.param(1 / np.arange(1, 21), id="Zipf"),
+        pytest.param(np.array([0.98, 0.01, 0.01]), id="rare"),
+        pytest.param(np.array([0.8, 0.15, 0.04, *[0.001] * 10]), id="many rare"),
+    ],
+)
+@pytest.mark.parametrize("rows", [(100, 20_000), (200, 2000), (1200, 1200), (20_000, 2000)])
+def test_bounds_of_bins_hold_for_few_rows_in_a_bin(shares, rows):
+    rng, n = np.random.default_rng(7), 20_000
+    shares = shares / shares.sum()
+    counts = [rng.multinomial(size, shares, n) for size in rows]
+    added = [(some + 0.5) / (some + 0.5).sum(axis=1, keepdims=True) for some in counts]
+    psi = scipy.special.kl_div(*added).sum(axis=1) + scipy.special.kl_div(*added[::-1]).sum(axis=1)
+    js = scipy.spatial.distance.jensenshannon(*counts, axis=1)
+    parts = 1 / rows[0] + 1 / rows[1]
+    for method, distances in (("psi", psi), ("js", js)):
+        bound = chance_of_bins(method, shares, parts, 0.999)
+        assert (distances > bound).sum() <= 36  # of 20; more have a probability of 0.0004
+        assert (distances > bound / 2).sum() > 20
+
+
+def test_one_bin_has_no_distance():
+    assert chance_of_bins("psi", np.ones(1), 0.01, 0.999) == 0
 
 
 def test_a_drift_of_few_rows_is_below_the_noise_floor():

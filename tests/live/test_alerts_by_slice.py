@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -91,24 +92,80 @@ def test_above_and_metrics_that_are_no_share_of_rows():
 
 def test_a_change_of_a_slice_needs_as_many_times_the_evidence_as_there_are_slices():
     rule = sm.Change("accuracy", 0.9, false_alarms="1 a day", by="who")
-    alone = sm.Change("accuracy", 0.9, false_alarms="1 a day")
     rng = np.random.default_rng(3)
     table = np.stack([rng.binomial(20, 0.8, 40), np.full(40, 20)], axis=1).astype(float)
     ends = [300 * SECOND * n for n in range(1, 41)]
     pairs = [tuple(row) for row in table.tolist()]
     quiet = {f"q{n}": (20.0, 20.0) for n in range(9)}
     many = [{"moved": pair} | (quiet if place >= 5 else {}) for place, pair in enumerate(pairs)]
-    found = rule.follow_slices(ends, many, 288.0, (-1,))
-    assert found.seen == [1] * 5 + [10] * 35
-    expected = alone.follow(ends, table, [288.0] * 5 + [2880.0] * 35, (-1,)).moments
-    moments = rule.together(found)
-    assert [moment.verdict for moment in moments] == [moment.verdict for moment in expected]
-    first = next(moment for moment in moments if moment.verdict == "bad")
+    found = rule.follow(ends, many, 288.0, (-1,))
+    assert found.seen.tolist() == [1] * 5 + [10] * 35
+    first = next(moment for moment in found.moments if moment.verdict == "bad")
     assert first.told.startswith("in moved, accuracy ")
     assert first.told.endswith("of 2,880; changed: 1 of 10 slices")
-    known = rule.follow_slices(ends[:20], many[:20], 288.0, (-1,))
-    again = rule.follow_slices(ends, many, 288.0, (-1,), known)
-    assert rule.together(again) == moments
+    alone = rule.follow(ends, [{"moved": pair} for pair in pairs], 288.0, (-1,))
+    assert first.end > next(moment.end for moment in alone.moments if moment.verdict == "bad")
+
+
+def defined(trials, limit, baseline):
+    """Return the verdict of each pane and the slice with most evidence, by the definition."""
+    shifts = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
+    moved = [1 / (1 + (1 - baseline) / baseline * math.exp(shift)) for shift in shifts]
+    sums, verdicts, found = {}, {}, []
+    for pane in trials:
+        sums |= {title: [0.0] * 7 for title in pane if title not in sums}
+        most = limit * max(len(sums), 1)
+        for title, (s, n) in pane.items():
+            if not n:
+                continue
+            ratios = [
+                math.exp(s * math.log(p / baseline) + (n - s) * math.log((1 - p) / (1 - baseline)))
+                for p in moved
+            ]
+            new = [(m + 1) * ratio for m, ratio in zip(sums[title], ratios, strict=True)]
+            if math.fsum(new) / 7 > most:
+                new = [min(m, most * 7) for m in new]
+                new = [m * most * 7 / math.fsum(new) for m in new]
+            sums[title], mean = new, math.fsum(new) / 7
+            reached = mean >= most * (1 - 1e-12)
+            verdicts[title] = "bad" if reached else "good" if mean <= math.sqrt(most) else "between"
+        worst = [v for v in ("bad", "between", "good") if v in verdicts.values()]
+        largest = max(map(math.fsum, sums.values()), default=0.0)
+        titles = {t for t, one in sums.items() if math.fsum(one) > largest * (1 - 1e-9)}
+        found.append(
+            (worst[0] if worst else "no data", titles, list(verdicts.values()).count("bad"))
+        )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_evidence_of_slices_follows_its_definition_and_resumes_anywhere(seed):
+    rng = np.random.default_rng(seed)
+    names, panes = [f"s{n}" for n in range(rng.integers(1, 6))], 60
+    rule = sm.Change("accuracy", 0.9, by="who")
+    trials = []
+    for pane in range(panes):
+        rate = 0.9 if pane < 30 else rng.choice([0.5, 0.8, 0.97])
+        rows = {name: int(rng.integers(0, 40)) for name in names if rng.random() < 0.6}
+        trials.append({name: (float(rng.binomial(n, rate)), float(n)) for name, n in rows.items()})
+    ends, limit = [*range(1, panes + 1)], float(rng.choice([5, 50, 5000]))
+    whole = rule.follow(ends, trials, limit, (-1,))
+    assert len(whole.moments) == panes
+    for moment, (verdict, titles, bad) in zip(
+        whole.moments, defined(trials, limit, 0.9), strict=True
+    ):
+        assert moment.verdict == verdict
+        assert moment.told.partition(",")[0].removeprefix("in ") in titles or not moment.told
+        assert f"changed: {bad} of" in moment.told or not moment.told
+    before = [dict(pane) for pane in trials[: rng.integers(1, panes)]]
+    for pane in rng.integers(0, len(before), rng.integers(0, 3)):  # which receive rows later
+        before[pane] = {}
+    if seed % 3 == 0:  # a slice that is no longer there
+        before[-1] = {"gone": (9.0, 10.0), **before[-1]}
+    known = rule.follow(ends[: len(before)], before, limit, (-1,))
+    again = rule.follow(ends, trials, limit, (-1,), known)
+    assert repr(again.moments) == repr(whole.moments)
+    assert again.sums.tolist() == whole.sums.tolist()
 
 
 def test_alerts_by_slice_are_those_of_any_order():
@@ -160,8 +217,8 @@ def test_false_alarms_of_changes_are_at_most_as_many_as_are_allowed():
         trials = [{str(n): (float(s), 15.0) for n, s in enumerate(row)} for row in counts]
         for often in fired:
             rule = sm.Change("accuracy", 0.9, by="who", false_alarms=often)
-            found = rule.follow_slices(ends, trials, rule.limit(300 * SECOND), (-1,))
-            fired[often] += any(moment.verdict == "bad" for moment in rule.together(found))
+            found = rule.follow(ends, trials, rule.limit(300 * SECOND), (-1,))
+            fired[often] += any(moment.verdict == "bad" for moment in found.moments)
     assert fired["1 a day"] <= runs * panes / 288
     assert fired[f"{SLICES} a day"] > runs * panes / 288
 

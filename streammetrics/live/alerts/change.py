@@ -145,10 +145,10 @@ class Change(Rule):
     An e-detector: E_t is the likelihood ratio of the rows of pane t for a shifted share against the
     baseline. M_t = (M_{t-1} + 1) E_t sums the evidence of a change over all possible start times
     (Shiryaev-Roberts). The alert fires when the mean of M over several shifts reaches 1 / alpha.
-    While the share stays at the baseline or better, M_t - t has no upward drift. The mean time to a
-    false alarm is therefore at least 1 / alpha panes of the finest tier, however often the rule is
-    evaluated and however many rows a pane has. Panes kept only by a coarser tier count as a single
-    start time, which makes M smaller.
+    While the mean of each row, given the rows before it, is at the baseline or better, M_t - t has
+    no upward drift. The mean time to a false alarm is therefore at least 1 / alpha panes of the
+    finest tier, however often the rule is evaluated and however many rows a pane has. Panes kept
+    only by a coarser tier count as a single start time, which makes M smaller.
 
     M is capped at 1 / alpha. The alert continues until M falls to the square root of 1 / alpha.
 
@@ -238,7 +238,7 @@ class Change(Rule):
         reads = view.reads(self.part(view.suite), self.by)
         lines = tuple(line for _, line in runs)
         before: Sequence[PaneRun | None] = view.seen.lines
-        known: EverySlice | None = view.seen.made
+        known: Followed | None = view.seen.made
         if known is None or len(before) != len(lines):
             before, known = [None] * len(lines), None
         read = {} if known is None else dict(zip(known.ends, known.trials, strict=True))
@@ -251,9 +251,9 @@ class Change(Rule):
                     read[end] = self._trials(reads, pane)
         trials = [read[end] for end in ends]
         limit, ways = self.limit(view.tiers[0].length), self._ways(view)
-        found = self.follow_slices(ends, trials, limit, ways, known)
+        found = self.follow(ends, trials, limit, ways, known)
         view.seen = LastLook(lines, found)
-        return self.together(found)
+        return found.moments
 
     def _trials(self, reads: Reads, parts: Parts) -> dict[str, tuple[float, float]]:
         """Return the successes and rows of each slice of a pane; all rows are one called ""."""
@@ -263,49 +263,6 @@ class Change(Rule):
         if self.by is not None:
             return trials_by_slice(found, self.metric)
         return {"": _trials_of(found)}
-
-    def follow_slices(
-        self,
-        ends: list[int],
-        trials: list[dict[str, tuple[float, float]]],
-        limit: float,
-        ways: tuple[int, ...],
-        known: EverySlice | None = None,
-    ) -> EverySlice:
-        """Return the evidence of each slice, from its successes and rows in each pane by title.
-
-        The limit of a pane is multiplied by the number of slices seen until then.
-        """
-        titles: dict[str, None] = {}  # in order of appearance
-        seen: list[int] = []
-        for pane in trials:
-            titles.update(dict.fromkeys(pane))
-            seen.append(max(len(titles), 1))
-        limits = [limit * n for n in seen]
-        old = {} if known is None or not known.counts_as(seen) else known.every
-        every = {}
-        for title in titles:
-            table = np.array([pane.get(title, (0.0, 0.0)) for pane in trials], np.float64)
-            every[title] = self.follow(ends, table, limits, ways, old.get(title))
-        return EverySlice(ends, trials, seen, every)
-
-    def together(self, found: EverySlice) -> list[Moment]:
-        """Return the moment of each pane: that of the slice with the most evidence."""
-        if not found.every:
-            return [Moment(end, "no data") for end in found.ends]
-        if self.by is None:
-            return found.every[""].moments
-        moments = []
-        for place, n in enumerate(found.seen):
-            each = [
-                (title, one.sums[place], one.moments[place]) for title, one in found.every.items()
-            ]
-            title, _, worst = max(each, key=lambda one: math.fsum(one[1]))
-            verdicts = [moment.verdict for _, _, moment in each]
-            verdict = min(verdicts, key=_ORDER.index)
-            told = f"in {title}, {worst.told}; changed: {verdicts.count('bad'):,} of {n:,} slices"
-            moments.append(worst._replace(verdict=verdict, told=told if worst.told else ""))
-        return moments
 
     def _ways(self, view: View) -> tuple[int, ...]:
         """Return the directions of change to detect: 1 for up, -1 for down."""
@@ -323,98 +280,145 @@ class Change(Rule):
     def follow(
         self,
         ends: list[int],
-        trials: Floats,
-        limits: Sequence[float],
+        trials: list[dict[str, tuple[float, float]]],
+        limit: float,
         ways: tuple[int, ...],
         known: Followed | None = None,
     ) -> Followed:
-        """Return the evidence and the moment after each pane, from its successes and rows (n, 2).
+        """Return the evidence after each pane, from successes and rows by slice.
 
-        Results in `known`, which have the same limits, are reused up to the first pane that has
-        changed.
+        The limit of a pane is multiplied by the number of slices seen until then. Results in
+        `known`, which have the same limit, are reused up to the first pane that has changed.
         """
-        known = known or Followed([], np.empty((0, 2)), [], [])
-        evidence = _logs(self.baseline, self.tolerance, trials, ways)
-        start, sizes = known.same_as(ends, trials), evidence.shape[1]
-        sums, moments = known.sums[:start], known.moments[:start]
-        last, total = (sums[-1] if sums else [0.0] * sizes), 0.0  # M for each shift, and their mean
-        with np.errstate(over="ignore"):
-            factors = np.exp(evidence[start:]).tolist()
-        since = _likeliest(evidence, trials)[start:]
-        rest = zip(ends[start:], limits[start:], factors, since, strict=True)
-        for end, limit, factor, rows in rest:
-            if rows is not None:  # no change starts in a pane without rows
-                last = [(m + 1) * f for m, f in zip(last, factor, strict=True)]
-                total = math.fsum(last) / sizes
-                if total > limit:
-                    last = [min(m, limit * sizes) for m in last]
-                    scale, total = limit * sizes / math.fsum(last), limit
-                    last = [m * scale for m in last]
-            moments.append(self._moment(end, total, limit, rows, moments))
-            sums.append(last)
-        return Followed(ends, trials, sums, moments)
-
-    def _moment(
-        self, end: int, total: float, limit: float, since: Since | None, before: list[Moment]
-    ) -> Moment:
-        """Return the moment for an amount of evidence."""
-        if since is None:
-            return before[-1]._replace(end=end) if before else Moment(end, "no data")
-        verdict: Verdict = "good" if total <= math.sqrt(limit) else "between"
-        if total >= limit:
-            verdict = "bad"
-        rate = since.success / since.rows
-        told = (
-            f"{self.metric} {rate:.4g} of the last {since.rows:,.0f} rows, not "
-            f"{self.baseline:g}: evidence {total:.3g} of {limit:,.0f}"
-        )
-        return Moment(end, verdict, rate, rate, rate, int(since.rows), told)
+        titles: dict[str, int] = {}  # in order of appearance
+        seen = np.ones(len(trials), np.int64)
+        for place, pane in enumerate(trials):
+            for title in pane:
+                titles.setdefault(title, len(titles))
+            seen[place] = max(len(titles), 1)
+        table = np.zeros((len(trials), len(titles), 2))
+        for place, pane in enumerate(trials):
+            for title, counts in pane.items():
+                table[place, titles[title]] = counts
+        limits = limit * seen.astype(np.float64)
+        found = Followed(ends, trials, [*titles], table, seen, limits, ways)
+        found.resume(self, known)
+        return found
 
     def _says(self) -> str:
         return f"{self.metric} changed from {self.baseline:g}{by_title(self.by)}"
 
 
-_ORDER: tuple[Verdict, ...] = ("bad", "between", "good", "no data")  # the worst first
+class Followed:
+    """The evidence of each slice after each pane, and the moments of a rule.
 
+    Args:
+        ends: The end of each pane.
+        trials: Successes and rows in each pane, by slice.
+        titles: The slices, in order of appearance.
+        table: `trials` as an array (panes, slices, 2).
+        seen: The number of slices seen until each pane.
+        limits: The evidence that a slice has to reach in each pane.
+    """
 
-class EverySlice(NamedTuple):
-    """Results per pane: end, trials by slice, slices seen until then; and those of each slice."""
+    def __init__(
+        self,
+        ends: list[int],
+        trials: list[dict[str, tuple[float, float]]],
+        titles: list[str],
+        table: Floats,
+        seen: Ints,
+        limits: Floats,
+        ways: tuple[int, ...],
+    ) -> None:
+        self.ends, self.trials, self.titles, self.table = ends, trials, titles, table
+        self.seen, self.limits, self._ways = seen, limits, ways
+        self.moments: list[Moment] = []
 
-    ends: list[int]
-    trials: list[dict[str, tuple[float, float]]]
-    seen: list[int]
-    every: dict[str, Followed]
+    def resume(self, rule: Change, known: Followed | None) -> None:
+        """Compute the evidence (M for each shift) and moments from the first changed pane on."""
+        start = self._same_as(known)
+        table, limits = self.table, self.limits
+        evidence = _logs(rule.baseline, rule.tolerance, table, self._ways)
+        sizes = evidence.shape[2]
+        self.sums, self.totals = np.zeros(evidence.shape), np.zeros(evidence.shape[:2])
+        if known is not None and start:
+            self.sums[:start, : len(known.titles)] = known.sums[:start]
+            self.totals[:start, : len(known.titles)] = known.totals[:start]
+            self.moments = known.moments[:start]
+        with np.errstate(over="ignore"):
+            factors = np.exp(evidence[start:])
+        begins = (table[start:, :, 1:] > 0).astype(np.float64)  # no change starts without rows
+        last = self.sums[start - 1] if start else np.zeros(evidence.shape[1:])
+        for place, begin, factor in zip(range(start, len(table)), begins, factors, strict=True):
+            last = np.multiply(last + begin, factor, out=self.sums[place])
+            total = np.divide(last.sum(axis=1), sizes, out=self.totals[place])
+            high = total > limits[place]
+            if high.any():
+                capped = np.minimum(last[high], limits[place] * sizes)
+                last[high] = capped * (limits[place] * sizes / capped.sum(axis=1, keepdims=True))
+                total[high] = limits[place]
+        self.moments += self._moments(rule, evidence, start) if self.titles else []
+        self.moments += [Moment(end, "no data") for end in self.ends[len(self.moments) :]]
 
-    def counts_as(self, seen: list[int]) -> bool:
-        """Return whether as many slices were seen until each pane, so that limits are the same."""
-        return all(a == b for a, b in zip(self.seen, seen, strict=False))
-
-
-class Followed(NamedTuple):
-    """Results per pane: end, trials (n, 2), evidence for each shift, and moment."""
-
-    ends: list[int]
-    trials: Floats
-    sums: list[list[float]]
-    moments: list[Moment]
-
-    def same_as(self, ends: list[int], trials: Floats) -> int:
+    def _same_as(self, known: Followed | None) -> int:
         """Return the number of leading panes that have not changed."""
-        n = min(len(ends), len(self.ends))
-        other = (trials[:n] != self.trials[:n]).any(axis=1)
-        other |= np.array(ends[:n], np.int64) != np.array(self.ends[:n], np.int64)
+        if known is None or self.titles[: len(known.titles)] != known.titles:
+            return 0
+        n, k = min(len(self.ends), len(known.ends)), len(known.titles)
+        other = (self.table[:n, :k] != known.table[:n]).any(axis=(1, 2))
+        other |= self.seen[:n] != known.seen[:n]
+        other |= np.array(self.ends[:n], np.int64) != np.array(known.ends[:n], np.int64)
         return int(other.argmax()) if other.any() else n
 
+    def _moments(self, rule: Change, evidence: Floats, start: int) -> list[Moment]:
+        """Return the moment of each pane from `start` on: that of the slice with most evidence.
 
-class Since(NamedTuple):
-    """Successes and rows since the likeliest start of a change."""
+        A slice without rows in a pane is judged as in its last pane with rows.
+        """
+        panes = len(evidence)
+        each = zip(np.moveaxis(evidence, 1, 0), np.moveaxis(self.table, 1, 0), strict=True)
+        since = np.stack([_likeliest(*one) for one in each], axis=1)
+        places = np.where(self.table[:, :, 1] > 0, np.arange(panes)[:, None], -1)
+        newest = np.maximum.accumulate(places, axis=0)[start:]
+        judged = np.take_along_axis(self.totals, np.maximum(newest, 0), axis=0)
+        limits = self.limits[newest]
+        bad = (newest >= 0) & (judged >= limits)
+        between = (newest >= 0) & ~bad & (judged > np.sqrt(limits))
+        counts = bad.sum(axis=1)
+        verdict = np.select(
+            [counts > 0, between.any(axis=1), (newest >= 0).any(axis=1)], [0, 1, 2], 3
+        )
+        worst = np.argmax(np.where(newest >= 0, judged, 0.0), axis=1)
+        rows = np.arange(panes - start)
+        columns = (worst, newest[rows, worst], judged[rows, worst], limits[rows, worst], counts)
+        lists = [one.tolist() for one in (verdict, *columns)]
+        found: list[Moment] = []
+        for row, (of, slice_, pane, total, limit, bads) in enumerate(zip(*lists, strict=True)):
+            end = self.ends[start + row]
+            if pane < 0:
+                found.append(Moment(end, _VERDICTS[of]))
+                continue
+            success, n = since[pane, slice_].tolist()
+            rate = success / n
+            told = (
+                f"{rule.metric} {rate:.4g} of the last {n:,.0f} rows, not {rule.baseline:g}: "
+                f"evidence {total:.3g} of {limit:,.0f}"
+            )
+            if rule.by is not None:
+                told = (
+                    f"in {self.titles[slice_]}, {told}; changed: {bads:,} of "
+                    f"{self.seen[start + row]:,} slices"
+                )
+            found.append(Moment(end, _VERDICTS[of], rate, rate, rate, int(n), told))
+        return found
 
-    success: float
-    rows: float
+
+_VERDICTS: tuple[Verdict, ...] = ("bad", "between", "good", "no data")
 
 
-def _likeliest(evidence: Floats, trials: Floats) -> list[Since | None]:
-    """Return for each pane the rows since the likeliest start; ``None`` if it has no rows."""
+def _likeliest(evidence: Floats, trials: Floats) -> Floats:
+    """Return for each pane the successes and rows since the likeliest start of a change."""
     sums = np.zeros((len(evidence) + 1, evidence.shape[1]))
     np.cumsum(evidence, axis=0, out=sums[1:])
     lowest = np.minimum.accumulate(sums, axis=0)
@@ -423,17 +427,17 @@ def _likeliest(evidence: Floats, trials: Floats) -> list[Since | None]:
     best = np.argmax(sums[1:] - lowest[:-1], axis=1)
     begin = begins[np.arange(len(evidence)), best]
     counted = np.concatenate([np.zeros((1, 2)), np.cumsum(trials, axis=0)])
-    found = counted[1:] - counted[begin]
-    return [Since(*of) if n else None for of, n in zip(found.tolist(), trials[:, 1], strict=True)]
+    found: Floats = counted[1:] - counted[begin]
+    return found
 
 
 def _logs(baseline: float, tolerance: float, trials: Floats, ways: tuple[int, ...]) -> Floats:
-    """Return log-likelihood ratios (panes, shifts) of shifted shares against the baseline.
+    """Return log-likelihood ratios (..., shifts) of shifted shares against the baseline.
 
     The ratio of a number in [0, 1] is convex in that number. If the mean of the numbers is the
     baseline, or lies on the other side of it, the mean ratio is therefore at most 1.
     """
-    success, rows = trials[:, :1], trials[:, 1:]
+    success, rows = trials[..., :1], trials[..., 1:]
     found = []
     for way in ways:
         p = baseline + way * tolerance
@@ -441,4 +445,4 @@ def _logs(baseline: float, tolerance: float, trials: Floats, ways: tuple[int, ..
         moved = odds / (1 + odds)
         up, down = np.log(moved / p), np.log((1 - moved) / (1 - p))
         found.append(success * up + (rows - success) * down)
-    return np.concatenate(found, axis=1)
+    return np.concatenate(found, axis=-1)
