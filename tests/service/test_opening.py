@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -57,6 +58,27 @@ def test_it_is_ready_when_all_workers_are(tmp_path):
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         (tmp_path / str(os.getppid())).touch()
         assert asked.get("/ready").json() == {"status": "ready"}
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_request_that_is_cancelled_at_the_end_is_answered_once(begins):
+    async def slow(scope, receive, send):
+        if begins:
+            await send({"type": "http.response.start", "status": 200})
+        await asyncio.sleep(60)
+
+    async def ask():
+        asked = asyncio.create_task(running._answered(slow, {"type": "http"}, None, send))
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asked
+
+    async def send(message):
+        sent.append(message.get("status"))
+
+    sent = []
+    asyncio.run(ask())
+    assert sent == ([200] if begins else [503, None])
 
 
 @pytest.mark.parametrize("another", [False, True])

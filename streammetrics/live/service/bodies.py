@@ -30,6 +30,7 @@ from streammetrics.live.validation import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from streammetrics.core.types import Document, Json
     from streammetrics.live.events import Kind
@@ -713,23 +714,29 @@ class Intake:
             why = f"{self.waiting} requests are waiting, the limit: send it again in a second"
             raise RefusalError(429, why)
         self.waiting += 1
-        loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, key, packed)
-        call.add_done_callback(self._done)
         try:
-            return await asyncio.shield(call)
-        except asyncio.CancelledError:
-            if call.cancelled():
-                raise RefusalError(
-                    503, "the service is shutting down and did not take this: send it again"
-                ) from None
-            raise
+            return await self._answered(
+                self._worker.submit(self._bring, body, form, kind, key, packed)
+            )
         except BodyError as error:
             raise RefusalError(422, str(error), row=error.row, column=error.column) from error
         except StoreError as error:
             raise RefusalError(507 if error.full else 503, str(error)) from error
         except StreamMetricsError as error:
             raise RefusalError(503, str(error)) from error
+
+    async def _answered(self, taking: Future[dict[str, int]]) -> dict[str, int]:
+        """Return the result of a request; at shutdown, a request that has not begun is rejected."""
+        call = asyncio.wrap_future(taking)
+        call.add_done_callback(self._done)
+        while True:
+            try:
+                return await asyncio.shield(call)
+            except asyncio.CancelledError:  # the service ends
+                if taking.cancel():  # otherwise its events are being counted, so that it waits
+                    raise RefusalError(
+                        503, "the service is shutting down and did not take this: send it again"
+                    ) from None
 
     def _done(self, call: asyncio.Future[Any]) -> None:
         self.waiting -= 1

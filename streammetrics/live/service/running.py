@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     from starlette.applications import Starlette
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from streammetrics.live.service.config import Settings
     from streammetrics.live.service.server import Server
@@ -119,7 +119,7 @@ class Opening:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif self._app is not None and not self._waits(scope):
-            await self._app(scope, receive, send)
+            await _answered(self._app, scope, receive, send)
         elif scope["type"] == "http":
             await _starting(scope["path"])(scope, receive, send)
 
@@ -168,6 +168,23 @@ class Opening:
         await stack.enter_async_context(app.router.lifespan_context(app))
         self._app = app
         self._workers.tell_ready()
+
+
+async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request, with 503 if the server cancels it because the service ends."""
+    has_begun = False
+
+    async def begin(message: Message) -> None:
+        nonlocal has_begun
+        has_begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, begin)
+    except asyncio.CancelledError:
+        if not has_begun:
+            why = "the service is shutting down: send it again"
+            await JSONResponse({"error": why}, 503, {"retry-after": "1"})(scope, receive, send)
 
 
 def _is_running(process: int) -> bool:
