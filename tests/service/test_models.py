@@ -243,6 +243,7 @@ def test_rules_and_dashboards_select_the_model(config):
     ("old", "new", "told"),
     [
         ('"price.db"', '"fraud.db"', "model.price.live.store: another model has it"),
+        ('"price.db"', '"./fraud.db"', "model.price.live.store: another model has it"),
         ('"Fraud"', '"price"', "title: two models are called 'price'"),
         ("[model.price.live]", "[model.price.lvie]", "model.price.lvie: no such key; did you mean"),
         ('"ROCAUC"', '"ROCAC"', "model.fraud.metrics.auc: no metric 'ROCAC'"),
@@ -255,6 +256,12 @@ def test_mistakes_are_named(config, old, new, told):
     workers = "workers = 2\n" if "workers" in told else ""
     with pytest.raises(ConfigError, match=told):
         models_of(config(old, new, workers))
+
+
+def test_two_models_have_no_store_of_two_names(config, tmp_path):
+    (tmp_path / "price.db").symlink_to("fraud.db")
+    with pytest.raises(ConfigError, match=r"model\.price\.live\.store: another model has it"):
+        models_of(config())
 
 
 @pytest.mark.long

@@ -265,6 +265,7 @@ def models_of(path: str | os.PathLike[str], *, secrets: bool = True) -> dict[str
         title, store = found.view.title, found.options["store"]
         if title in titles:
             tables[name].fail("title", f"two models are called {title!r}: give each its own title")
+        store = None if store is None else os.path.realpath(store)  # however it is spelled
         if store is not None and store in stores:
             tables[name].table("live").fail("store", "another model has it: give each its own")
         titles.add(title)
