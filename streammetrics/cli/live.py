@@ -731,6 +731,8 @@ def export(
 ) -> CommandResult:
     """Write the windows in the store as CSV or Parquet: values, limits, rows and coverage.
 
+    The last window has the newest event.
+
     Examples:
         streammetrics live export live.toml history.parquet
         streammetrics live export live.toml - > history.csv
@@ -742,7 +744,9 @@ def export(
     check_outputs([output], [config, *([store] if store else [])], force=force)
     lack = "there is nothing to export; `live serve` writes a store"
     with open_store(found, lack) as opened, blaming("", ValueError):
-        series = opened.series(window or found.view.window, every=every or found.view.every)
+        queries, view = opened._queries, found.view
+        spans = queries.spans(window or view.window, every or view.every, idle=False)
+        series = queries.series(spans)
     n = len(series["time"])
     text = write_series(output, series) or f"wrote {file}, {n:,} windows\n"
     return CommandResult(text) if n else CommandResult(text, NO_ROWS, "no rows: no window has any")

@@ -229,11 +229,12 @@ class Queries:
         with self.reading() as pipeline:
             return min(pipeline.oldest(), self.clock), self.clock
 
-    def spans(self, window: Duration, every: Duration) -> list[Span]:
-        """Return the windows of a series, the oldest first."""
+    def spans(self, window: Duration, every: Duration, *, idle: bool = True) -> list[Span]:
+        """Return the windows of a series, the oldest first; without `idle`, to the newest event."""
         with self.reading() as pipeline:
-            newest, clock, oldest = pipeline.panes.newest, self.clock, pipeline.oldest()
-            return spans_of(self.config.tiers, window, every, newest, clock, oldest)
+            newest, oldest = pipeline.panes.newest, pipeline.oldest()
+            now = self.clock if idle else newest
+            return spans_of(self.config.tiers, window, every, newest, now, oldest)
 
     def runs(self, place: int, panes: int, since: int) -> list[Span]:
         """Return runs of `panes` panes of a tier since a time, oldest first."""

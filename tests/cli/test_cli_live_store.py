@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sqlite3
 import threading
+import time
+from datetime import datetime
 
 import pyarrow.parquet as pq
 import pytest
@@ -154,12 +157,29 @@ def test_windows_are_exported(tmp_path, run):
     code, out, _ = run("export", config, "-")
     assert code == 0
     assert out.startswith("time,n_rows,coverage,start,accuracy,accuracy_low,accuracy_high\n")
-    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
-    assert run("export", config, csv)[0] == 0
-    assert csv.read_text() == out
+    text, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    assert run("export", config, text)[0] == 0
+    assert text.read_text() == out
     assert run("export", config, parquet, "--window", "1min", "--every", "1min")[0] == 0
     table = pq.read_table(parquet)
     assert table.num_rows >= 29
     assert sum(table["n_rows"].to_pylist()) == 200
-    code, _, err = run("export", config, csv, "--force", "--window", "7s")
+    code, _, err = run("export", config, text, "--force", "--window", "7s")
     assert (code, "7s" in err) == (2, True)
+
+
+def test_the_export_of_an_idle_store_ends_with_its_newest_event(tmp_path, run):
+    config = tmp_path / "live.toml"
+    config.write_text(CONFIG.replace('"events"', '"wall"'))
+    from streammetrics.live.service.config import settings
+
+    start = 60 * (int(time.time() - 7200) // 60)
+    with settings(config).live() as state:
+        state.observe(**{**rows(3), "time": [start, start + 60, start + 150]})
+    code, out, _ = run("export", config, "-", "--window", "1min", "--every", "1min")
+    table = list(csv.DictReader(out.splitlines()))
+    assert code == 0
+    assert [row["n_rows"] for row in table] == ["1", "1", "1"]
+    for place, row in enumerate(table):
+        begin = datetime.fromisoformat(row["start"]).timestamp()
+        assert begin == start + 60 * place
