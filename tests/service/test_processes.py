@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -94,6 +95,50 @@ def test_rules_that_are_evaluated_at_the_end_do_not_abort_it(config, tmp_path, w
             assert service.process.returncode == 0, told
         assert {*told.splitlines()} == {"judging"}
         assert stored(path) == 70 * (stop + 1)
+
+
+SLOW = """
+import sys, time
+from streammetrics.cli import main
+from streammetrics.live.service import running
+from streammetrics.live.service.bodies import Bodies
+
+take = Bodies.take
+
+def slow(*said):
+    time.sleep(3)
+    return take(*said)
+
+Bodies.take, running._GRACE = slow, 1
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+def test_requests_that_take_longer_than_the_end_waits_are_answered(config, tmp_path):
+    program = tmp_path / "streammetrics"
+    program.write_text(SLOW)
+    path, found = config(), []
+
+    def post():
+        try:
+            found.append((202, service.post(observed(7))["taken"]))
+        except urllib.error.HTTPError as error:
+            found.append((error.code, json.loads(error.read())["error"]))
+
+    with Service(path, program=[str(program)]) as service:
+        asked = [threading.Thread(target=post) for _ in range(3)]
+        for each in asked:
+            each.start()
+        until(lambda: service.get("/health")["queue"]["waiting"] == 3)
+        told = service.end()
+        for each in asked:
+            each.join()
+        assert service.process.returncode == 0
+    why = "the service is shutting down and did not take this: send it again"
+    assert sorted(found) == [(202, 7), (503, why), (503, why)]
+    assert "Traceback" not in told
+    assert stored(path) == 7
 
 
 @pytest.mark.parametrize("workers", [1, 2])
