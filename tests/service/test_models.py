@@ -115,6 +115,13 @@ def test_health_and_the_page(client):
     assert client.get("/models/price/page.js").status_code == 200
 
 
+# The width of the page, and how many sections are no cards within it.
+WIDTHS = """
+    return [document.documentElement.scrollWidth, [...document.querySelectorAll(
+        "#inputs, #coverage, #slices, #rivals, #history")].filter((section) => !section.hidden && (
+            section.getBoundingClientRect().right > innerWidth
+            || getComputedStyle(section).borderTopWidth !== "1px")).length];
+"""
 RIVALS = """
 [model.rival.metrics]
 accuracy = "Accuracy(threshold=0.5)"
@@ -281,6 +288,10 @@ def test_the_page_of_one_leads_to_that_of_another_with_several_workers(config, t
             until(lambda: "fraud better" in text(driver, "#rivals tbody").replace("rival", "fraud"))
             until(lambda: text(driver, "h1") == "Fraud")
             assert not violations(driver)
+            for width in (390, 1600):
+                look(driver, f"{root}/", width=width)
+                until(lambda: text(driver, "#rivals tbody"))
+                assert driver.execute_script(WIDTHS) == [width, 0]
             until(lambda: text(driver, "#models option") == "fraud")
             driver.execute_script(
                 "const choice = document.querySelector('#models select');"
