@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 from json import dumps, loads
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -157,16 +158,16 @@ def check(
         streammetrics live check live.toml --reference predictions.parquet
     """
     models = models_of(config) if os.path.exists(config) else {"": settings(config)}
-    if len(models) > 1 and (rows_per_minute is not None or reference is not None):
+    if len(models) > 1 and reference is not None:
         raise CommandError(f"name one model, as {config}#{next(iter(models))}")
     lines = []
     for name, found in models.items():
         title = f"{config}#{name}" if name else config
         lines += [f"{title} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
-    if rows_per_minute is not None:
-        lines += sized(found, rows_per_minute, slices or 1)
-        lines += estimated(found, rows_per_minute)
-    elif slices is not None:
+        if rows_per_minute is not None:
+            lines += sized(found, rows_per_minute, slices or 1)
+            lines += estimated(found, rows_per_minute)
+    if slices is not None and rows_per_minute is None:
         raise CommandError("--slices needs --rows-per-minute, by which memory is estimated")
     if reference is not None:
         events = history(found, reference, labels or (), input_format)
@@ -523,7 +524,25 @@ def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
         return [_asked(f"http://localhost/api/{name}", token, opened, target) for name in names]
     _check_address(target)
     base = target.rstrip("/")
-    return [_asked(f"{base}/api/{name}", token) for name in names]
+    try:
+        return [_asked(f"{base}/api/{name}", token) for name in names]
+    except _NotFoundError:
+        if not (models := _models(base)):
+            raise
+        told = f"has several models, {', '.join(models)}: name one, as {base}/models/{models[0]}"
+        raise CommandError(f"{target} {told}") from None
+
+
+class _NotFoundError(CommandError):
+    """A service has no such path."""
+
+
+def _models(base: str) -> list[str]:
+    """Return the names of the models of a service, none if it is not one of several models."""
+    try:
+        return [*_asked(f"{base}/health", "")["models"]]
+    except (CommandError, KeyError, TypeError):
+        return []
 
 
 class _OverSocket(urllib.request.HTTPHandler):
@@ -595,7 +614,8 @@ def _asked(
     except urllib.error.HTTPError as error:
         with error:
             hint = "; --token-env names the variable with its token" if error.code == 401 else ""
-        raise CommandError(f"{shown} answers {error.code} {error.reason}{hint}") from error
+        kind = _NotFoundError if error.code == HTTPStatus.NOT_FOUND else CommandError
+        raise kind(f"{shown} answers {error.code} {error.reason}{hint}") from error
     except OSError as error:
         raise CommandError(f"{shown} does not answer: {getattr(error, 'reason', error)}") from error
     except ValueError as error:

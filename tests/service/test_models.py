@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from service.looking import browser, look, text, violations
@@ -232,9 +234,41 @@ def test_commands_name_a_model(config, capsys):
         err = capsys.readouterr().err
         assert told in err
         assert err.count("\n") == 1
-    assert main(["live", "check", str(path), "--rows-per-minute", "5"]) == 2
+    assert main(["live", "check", str(path), "--reference", "log.csv"]) == 2
     assert f"name one model, as {path}#fraud" in capsys.readouterr().err
-    assert main(["live", "check", f"{path}#price", "--rows-per-minute", "5"]) == 0
+
+
+def test_the_memory_of_all_models_is_estimated(config, capsys):
+    path, told = config(), []
+    for each in (f"{path}#fraud", f"{path}#price", path):
+        assert main(["live", "check", str(each), "--rows-per-minute", "5"]) == 0
+        told.append(capsys.readouterr().out.replace("#fraud", "").replace("#price", ""))
+    assert told[0] + told[1] == told[2]
+    assert told[2].count("memory: ") == 2
+
+
+def test_status_of_several_models_names_them(client, capsys):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            answer = client.get(self.path)
+            self.send_response(answer.status_code)
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        for command in ("status", "alerts"):
+            assert main(["live", command, f"{url}/"]) == 2
+            told = f"has several models, fraud, price: name one, as {url}/models/fraud\n"
+            assert capsys.readouterr().err == f"error: {url}/ {told}"
+        assert main(["live", "status", f"{url}/models/price"]) == 0
+        assert main(["live", "status", f"{url}/models/other"]) == 2
+        assert "answers 404" in capsys.readouterr().err
+        server.shutdown()
 
 
 def test_rules_and_dashboards_select_the_model(config):
