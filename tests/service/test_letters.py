@@ -42,6 +42,17 @@ def mixed():
     return good, events, [4, 5, 10, 11, 16]
 
 
+def test_a_number_that_json_does_not_have_is_written_as_text(path):
+    event = json.dumps({**observed(1)[0], "y_score": 7, "more": 8})
+    event = event.replace(": 7", ": 1e999").replace(": 8", ": -1e999")
+    answer = client(state(), path).post("/events", content=event)
+    assert answer.json() == {"taken": 0, "refused": 1}
+    (letter,) = [
+        json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()
+    ]
+    assert (letter["event"]["y_score"], letter["event"]["more"]) == ("Infinity", "-Infinity")
+
+
 @pytest.mark.parametrize("form", ["lines", "array"])
 def test_the_other_events_of_a_request_are_taken(path, form):
     live, whole = state(), state()

@@ -139,7 +139,11 @@ def append(path: str, letter: Document) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    line = json.dumps(letter, default=str).encode() + b"\n"
+    try:
+        text = json.dumps(letter, default=str, allow_nan=False)
+    except ValueError:  # JSON has no number that is infinite or NaN, so that it becomes text
+        text = json.dumps(json.loads(json.dumps(letter, default=str), parse_constant=str))
+    line = text.encode() + b"\n"
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         size = os.fstat(file).st_size
