@@ -90,6 +90,23 @@ def duration(value: str | timedelta, name: str) -> int:
     return nanoseconds
 
 
+_SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
+_UNITS_OF_SIZE = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+def size(text: str, name: str = "") -> int:
+    """Return a positive number of bytes.
+
+    Raises:
+        ValueError: The text is none; the message shows valid forms.
+    """
+    found = _SIZE.fullmatch(text)
+    if found is None or not int(found[1]):
+        shown = f"{name}={text!r}" if name else repr(text)
+        raise ValueError(f'{shown} is not a size: write "500kB" or "16MB"')
+    return int(found[1]) * _UNITS_OF_SIZE[found[2]]
+
+
 def shown_duration(nanoseconds: int) -> str:
     """Format a duration so that `duration` can parse it."""
     for unit in ("d", "h", "min", "s", "ms", "us"):

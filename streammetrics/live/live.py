@@ -14,7 +14,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import reported
 from streammetrics.live import serialization
 from streammetrics.live.config import DEDUPE, Config
-from streammetrics.live.events import DEFAULT, EPOCH, IDS, duration, instant, shown_time
+from streammetrics.live.events import DEFAULT, EPOCH, IDS, duration, instant, shown_time, size
 from streammetrics.live.ingest import VERSIONS, Ingest
 from streammetrics.live.inputs import inputs_of
 from streammetrics.live.journal import LEAST, Journal
@@ -79,8 +79,8 @@ class Live(Stateful, Generic[M_co]):
             machine may share it; each of them reads the events of all. A missing file is created.
         durable: Write events to the disk before each call returns, instead of within a second. A
             call that cannot write raises `StoreError` and keeps nothing.
-        max_store: The maximum bytes of the store's file and its log. Beyond it, the oldest panes
-            expire early, those of the finest tier first.
+        max_store: The maximum size of the store's file and its log, in bytes or as ``"2GB"``.
+            Beyond it, the oldest panes expire early, those of the finest tier first.
 
     Raises:
         InvalidBatchError: `observe`, `predict` or `label` got an invalid time or value; nothing has
@@ -125,7 +125,7 @@ class Live(Stateful, Generic[M_co]):
         max_ahead: str | timedelta | None = "10min",
         store: str | os.PathLike[str] | None = None,
         durable: bool = False,
-        max_store: int | None = None,
+        max_store: int | str | None = None,
     ) -> None:
         if not isinstance(suite, Mergeable):
             raise TypeError(f"{an(type(suite).__name__)} is not a metric or a MetricSet")
@@ -142,7 +142,8 @@ class Live(Stateful, Generic[M_co]):
             sliced = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # Slices checks it
         if store is not None and not os.fspath(store):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
-        if max_store is not None and max_store < LEAST:
+        most = size(max_store, "max_store") if isinstance(max_store, str) else max_store
+        if most is not None and most < LEAST:
             raise ValueError(f"max_store={max_store!r}: at least {LEAST:,} bytes are needed")
         declared = Declared(sliced, labels, types, target_range, proxy, inputs_of(inputs))
         declared.check_default(default_label)
@@ -163,7 +164,7 @@ class Live(Stateful, Generic[M_co]):
         if store is not None:
             path = os.fspath(store)
             self._ingest.journal = Journal(
-                self._ingest, type(self), path, durable=durable, most=max_store or 0
+                self._ingest, type(self), path, durable=durable, most=most or 0
             )
 
     def _bind(self, pipeline: Pipeline, max_ahead: int | None) -> None:

@@ -162,3 +162,12 @@ def test_what_does_not_fit_is_told(tmp_path, monkeypatch):
 def test_a_limit_that_is_too_small_is_refused(tmp_path):
     with pytest.raises(ValueError, match="at least 16,777,216 bytes are needed"):
         live(store=tmp_path / "live.db", max_store=1000)
+    with pytest.raises(ValueError, match="max_store='1kB': at least 16,777,216 bytes are needed"):
+        live(store=tmp_path / "live.db", max_store="1kB")
+    with pytest.raises(ValueError, match="max_store='2 gigs' is not a size: write \"500kB\""):
+        live(store=tmp_path / "live.db", max_store="2 gigs")
+
+
+def test_a_limit_may_be_a_text(tmp_path):
+    with live(store=tmp_path / "live.db", max_store="2GB") as state:
+        assert state._ingest.journal.most == 2 * 10**9

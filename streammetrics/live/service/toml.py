@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.live.events import SECOND, duration
+from streammetrics.live.events import SECOND, duration, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,8 +23,6 @@ _WORDS = {
     list: "a list in brackets", dict: "a table",
 }  # fmt: skip
 
-_SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
-_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 _UNREAD = "http://unread"  # a valid address, token and key
 
 Path = tuple[str | int, ...]
@@ -97,12 +95,12 @@ class Section:
     def size(self, key: str, default: int) -> int:
         """Return a number of bytes."""
         text = self.take(key, str)
-        found = None if text is None else _SIZE.fullmatch(text)
         if text is None:
             return default
-        if found is None or not int(found[1]):
-            self.fail(key, f'{text!r} is not a size: write "500kB" or "16MB"')
-        return int(found[1]) * _BYTES[found[2]]
+        try:
+            return size(text)
+        except ValueError as error:
+            self.fail(key, str(error))
 
     def beside(self, path: str) -> str:
         """Return the path of a file whose relative name starts at the folder of this file."""
