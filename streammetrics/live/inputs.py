@@ -317,6 +317,12 @@ class Input:
         if values is None:
             values = [None] * n
         column = as_column(values, self.name)
+        if column.vocabulary is not None and _holds_lists(values):
+            raise InvalidBatchError(
+                f"{self.name} has a list in each row, and is declared as an input: pass one "
+                f"{self.kind} a row",
+                self.name,
+            )
         if column.values.ndim > 1 or column.values.dtype.kind not in "biuf":
             raise InvalidBatchError(
                 f"{self.name} has {column.values.dtype} of shape {column.values.shape}, and is "
@@ -581,6 +587,18 @@ class Inputs:
 
     # --- reads -----------------------------------------------------------------------------------
 
+    def check_name(self, name: str) -> None:
+        """Raise `ValueError` if an input lacks a declaration for a metric of this name."""
+        declared, _, of = name.rpartition("/")
+        for one in self.every:
+            needs = {"outside": "range"} if one.kind == "number" else {"unseen": "categories"}
+            needs |= dict.fromkeys(_METHODS[one.kind], "reference")
+            if one.name == declared and of in needs:
+                raise ValueError(
+                    f"there is no metric {name!r}: the input {declared!r} has no {needs[of]}, "
+                    "declare it in inputs"
+                )
+
     def table(self, state: State) -> InputTable:
         """Return the inputs of a window at its state."""
         if self.suite is None:
@@ -588,6 +606,14 @@ class Inputs:
         window = self.suite._at(state)
         with read_together():
             return InputTable(one.summary(window) for one in self.every)
+
+
+def _holds_lists(texts: Any) -> bool:
+    """Return whether a column of texts has one a row in a list; then all rows do."""
+    if getattr(texts, "ndim", 1) > 1:
+        return True
+    first = next((each for each in texts if each is not None), "")
+    return not isinstance(first, str) and hasattr(first, "__len__")
 
 
 def _is_missing(value: object) -> bool:

@@ -387,6 +387,7 @@ def test_bad_inputs_are_refused_with_column_count_and_row_and_nothing_changes(du
                     "country is not a category .* in 2 rows, first in row 0",
                 ),
                 ("country", [b"x"] * 4, "country holds a bytes"),
+                ("country", [["DE"]] * 4, "country has a list in each row"),
             ):
                 alike = {"time": [START] * 4, "y_score": [0.5] * 4, **good, **more}
                 before = live.to_bytes()
@@ -400,6 +401,31 @@ def test_bad_inputs_are_refused_with_column_count_and_row_and_nothing_changes(du
                         with pytest.raises(sm.InvalidBatchError, match=name):
                             feed(live, kind, {**one, name: bad})
                 assert live.to_bytes() == before
+
+
+@pytest.mark.parametrize("country", [["DE"], ("DE",), np.array(["DE"])])
+def test_a_list_is_no_category_of_an_event(country):
+    live = watched()
+    live.predict(id=1, time=START, y_score=0.5, country="DE")
+    with pytest.raises(sm.InvalidBatchError, match="country has a list in each row"):
+        live.predict(id=2, time=START, y_score=0.5, country=country)
+    assert live.inputs("1h")[0].rows == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "lack"),
+    [
+        ("age/psi", "the input 'age' has no reference"),
+        ("age/outside", "the input 'age' has no range"),
+        ("country/js", "the input 'country' has no reference"),
+        ("country/unseen", "the input 'country' has no categories"),
+        ("country/ks", "there is no metric 'country/ks'; there are: auc"),
+    ],
+)
+def test_a_rule_of_an_input_says_what_its_declaration_lacks(name, lack):
+    live = watched(inputs={"age": "number", "country": "category"})
+    with pytest.raises(ValueError, match=lack):
+        live.alerts([sm.Above(name, 0.1, window="1min")])
 
 
 def test_a_name_that_is_not_declared_is_refused():

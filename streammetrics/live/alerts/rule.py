@@ -26,7 +26,7 @@ from streammetrics.live.events import duration, shown_duration
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import coverage_of, same
 from streammetrics.live.pipeline import merged
-from streammetrics.live.spans import ALONE, Span, attempt
+from streammetrics.live.spans import ALONE, Span, attempt, metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -540,6 +540,8 @@ def source_of(rule: Rule, pipeline: Pipeline) -> tuple[Mergeable, Content]:
     name = getattr(rule, "metric", column and f"{column}/ks")  # any that has the histogram
     if inputs is not None and name is not None and name in inputs:
         return inputs, "inputs"
+    if column is None and name is not None and name not in metrics_of(pipeline.keys.inner):
+        pipeline.inputs.check_name(name)
     return pipeline.keys.inner, "coverage" if getattr(rule, "counted", False) else "metrics"
 
 
@@ -549,7 +551,7 @@ class View:
     Args:
         rule: The rule.
         pipeline: The pipeline, which is locked while the view reads it.
-        clock: The time of reading, not earlier than the newest event.
+        now: The time of reading, 0 if none is set.
         seen: What the rule read at its last evaluation; updated by this one.
         lines: Panes already read by other rules.
     """
@@ -558,11 +560,12 @@ class View:
         self,
         rule: Rule,
         pipeline: Pipeline,
-        clock: int,
+        now: int,
         seen: LastLook,
         lines: dict[tuple[Span, Content], PaneRun],
     ) -> None:
-        self._pipeline, self.clock, self.seen, self._lines = pipeline, clock, seen, lines
+        self._pipeline, self.now, self.seen, self._lines = pipeline, now, seen, lines
+        self.clock = max(now, self.newest, 0)  # not earlier than the newest event
         self._keys = pipeline.keys
         self.suite, self._of = source_of(rule, pipeline)
 
@@ -758,7 +761,7 @@ class Watch:
     def alerts(
         self,
         pipeline: AbstractContextManager[Pipeline],
-        clock: Callable[[], int],
+        time: Callable[[], int],
         rules: Sequence[Rule],
     ) -> Alerts:
         """Return the alerts of rules, in order.
@@ -768,7 +771,7 @@ class Watch:
         """
         with self._guard._lock:
             with pipeline as held:
-                now = clock()
+                now = time()
                 lines: dict[tuple[Span, Content], PaneRun] = {}
                 views = [
                     View(rule, held, now, self._seen.get(rule, LastLook()), lines) for rule in rules
