@@ -184,7 +184,7 @@ class Queries:
             rule.check(suite)
             if by is not None:
                 keys.shown(self.suite._plan.start, by)  # there have to be such slices
-        return self._watch.alerts(self.reading(), lambda: self.clock, rules)
+        return self._watch.alerts(self.reading(), lambda: self.now, rules)
 
     def whole(self) -> State:
         """Return the state of all panes of the coarsest tier, which reaches back furthest."""

@@ -308,6 +308,10 @@ def test_silence_is_known_by_the_time_of_reading():
         state.now(START + 1).alerts([rule])[0].why
         == "the newest event is 1 second old, the limit is 10min"
     )
+    assert (
+        state.now(START - 30).alerts([rule])[0].why
+        == "the newest event lies 30 seconds in the future, the limit is 10min"
+    )
     alert = state.now(START + 700).alerts([rule])[0]
     assert (alert.name, alert.state, alert.value) == ("quiet", "firing", 700.0)
     assert alert.since.timestamp() == START + 600

@@ -418,13 +418,14 @@ class Silence(Rule):
 
     def moments(self, view: View) -> Callable[[], list[Moment]]:
         """Return when events arrived and when they stopped, as precisely as the panes show it."""
-        newest, clock, runs = view.newest, view.clock, view.busy()
-        return partial(self._moments, newest, clock, runs)
+        newest, now, runs = view.newest, view.now or view.clock, view.busy()
+        return partial(self._moments, newest, now, runs)
 
-    def _moments(self, newest: int, clock: int, runs: Sequence[tuple[int, int]]) -> list[Moment]:
-        length, age = duration(self.length, "length"), (clock - newest) / 1e9
-        seconds = f"{age:,.0f} second{'s' * (round(age) != 1)}"
-        told = f"the newest event is {seconds} old, the limit is {self.length}"
+    def _moments(self, newest: int, now: int, runs: Sequence[tuple[int, int]]) -> list[Moment]:
+        length, age = duration(self.length, "length"), (now - newest) / 1e9
+        seconds = f"{abs(age):,.0f} second{'s' * (round(abs(age)) != 1)}"
+        told = f"is {seconds} old" if round(age) >= 0 else f"lies {seconds} in the future"
+        told = f"the newest event {told}, the limit is {self.length}"
         found: list[Moment] = []
         until = 0  # upper bound of event times in the runs so far
         for start, end in runs:
@@ -434,7 +435,7 @@ class Silence(Rule):
             until = max(until, end)
         if found and newest > found[-1].end:
             found.append(Moment(newest, "good", 0.0, 0.0, 0.0, 0, told))
-        if found and clock > newest + length:
+        if found and now > newest + length:
             found.append(Moment(newest + length, "bad", age, age, age, 0, told))
         return found
 
