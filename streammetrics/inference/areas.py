@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _STEP = 2.0**-17  # relative step: truncation and rounding errors leave about ten digits
+_UNMOVED = 1 - 4 * _STEP  # largest share of a class whose sums are moved by such steps
 _ROUNDED = 2.0**-50  # relative; values that are apart by less are equal
 _CANCELLED = 2.0**-30  # of the sum of absolute terms; smaller slopes are rounding errors
 _RARE = 2.0**-30  # of the total; the steps of smaller cells need all the bits of an int64
@@ -40,12 +41,12 @@ class _NeedsCells(Exception):  # noqa: N818 - a signal, not an error
 class _Margins(Margins):
     """A table reduced to the sums of each class, for readouts that use nothing else.
 
-    The sums need not be consistent with any table, so that each can be changed on its own. Readouts
-    in integers need the sums of each class to be at most the share `most` of the total.
+    The sums need not be consistent with any table, so that each can be changed on its own. Where
+    they are `consistent` but for rounding, so are the integers.
     """
 
-    def __init__(self, of: Confusion, sums: Sequence[Floats], most: float) -> None:
-        self._most = most
+    def __init__(self, of: Confusion, sums: Sequence[Floats], *, consistent: bool) -> None:
+        self._consistent = consistent
         self.labels, self.size, self.kept, self.exponent = of.labels, of.size, of.kept, of.exponent
         self.tp, self.actual, self.predicted = sums
         self.groups, self.seen = len(self.tp), np.repeat(of.seen, len(self.tp), axis=0)
@@ -80,10 +81,14 @@ class _Margins(Margins):
     def integers(self) -> list[Integers]:
         found = []
         for *sums, total in zip(self.actual, self.predicted, self.tp, self.total, strict=True):
-            if max(sums[0].max(), sums[1].max()) > self._most * total:
+            if not self._consistent and max(sums[0].max(), sums[1].max()) > _UNMOVED * total:
                 raise _NeedsCells("sums that a step brings above the total")
             shift = _BITS - math.frexp(total)[1]
-            found.append(Integers._make([*(_whole(each, shift) for each in sums), _Unread()]))
+            actual, predicted, tp = (_whole(each, shift) for each in sums)
+            if self._consistent:
+                predicted[np.argmax(predicted)] += actual.sum() - predicted.sum()
+                tp = np.minimum(tp, np.minimum(actual, predicted))
+            found.append(Integers._make([actual, predicted, tp, _Unread()]))
         return found
 
 
@@ -123,7 +128,7 @@ def _of_margins(table: Confusion, read: Callable[[Any], Numeric]) -> list[Floats
     def read_with(place: int, moved: Floats) -> Numeric:
         sides = [np.repeat(side, len(moved), axis=0) for side in sums]
         sides[place] = moved
-        return read(_Margins(table, sides, 1 - 4 * _STEP))
+        return read(_Margins(table, sides, consistent=False))
 
     return [derivatives(side[0], partial(read_with, place)) for place, side in enumerate(sums)]
 
@@ -134,7 +139,7 @@ def read_at(metric: Any, table: Confusion, sums: Sequence[Floats]) -> Floats | N
     Returns ``None`` if the metric reads more of the table than the sums of each class.
     """
     try:
-        found = metric.read(_Margins(table, sums, 1.0))
+        found = metric.read(_Margins(table, sums, consistent=True))
     except _NeedsCells:
         return None
     return np.asarray(found, np.float64)

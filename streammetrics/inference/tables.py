@@ -844,7 +844,7 @@ def of_labelings(
     ends, quantile = metric.value_range or UNBOUNDED, normal_quantile(1 - asked.tail)
     whole = Overlap.of(table)
     # On the scale of logarithms, mutual information near 0 would have no upper limit to speak of.
-    scale = ends[0], metric.largest(whole)
+    scale = ends[0], metric._largest(whole)
     low, high = limits(value, error, quantile, *(scale if math.isfinite(scale[1]) else UNBOUNDED))
     if math.isfinite(scale[1]) and value >= scale[1] * (1 - _ROUNDED):
         alone = at_end(value, scale, float(whole.true_sizes.min()), asked)

@@ -142,7 +142,7 @@ class PearsonsContingencyCoefficient(LabelingMetric[float]):
         phi = phi_squared(overlap)
         return math.sqrt(phi / (1 + phi))
 
-    def largest(self, overlap: Overlap) -> float:
+    def _largest(self, overlap: Overlap) -> float:
         """Return √(1 - 1 / min(r, c))."""
         return math.sqrt(1 - 1 / min(len(overlap.true_sizes), len(overlap.pred_sizes)))
 

@@ -185,7 +185,7 @@ class MutualInfo(InformationMetric):
         """Return the information."""
         return mutual
 
-    def largest(self, overlap: Overlap) -> float:
+    def _largest(self, overlap: Overlap) -> float:
         """Return the smaller entropy."""
         return min(entropy(overlap.true_sizes), entropy(overlap.pred_sizes))
 

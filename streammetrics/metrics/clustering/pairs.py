@@ -101,7 +101,7 @@ class LabelingMetric(Metric[V_co]):
         """Return the counts of pairs of labels."""
         return (LabelPairs(nan_policy=self.nan_policy),)
 
-    def largest(self, overlap: Overlap) -> float:
+    def _largest(self, overlap: Overlap) -> float:
         """Return the largest value that labelings with clusters of these sizes can have."""
         return (self.value_range or (-math.inf, math.inf))[1]
 
