@@ -6,6 +6,7 @@ import contextlib
 import re
 import sys
 import warnings
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,6 +144,28 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+_EXPECTED: ContextVar[bool] = ContextVar("expected", default=False)
+
+
+@contextlib.contextmanager
+def undefined_expected() -> Iterator[None]:
+    """Do not warn of undefined values, in this thread alone.
+
+    `warnings.catch_warnings` would change, and later restore, the filters of all threads.
+    """
+    before = _EXPECTED.set(True)
+    try:
+        yield
+    finally:
+        _EXPECTED.reset(before)
+
+
+def warn_undefined(message: str, stacklevel: int) -> None:
+    """Warn that a value is undefined, with the location of a caller, unless this is expected."""
+    if not _EXPECTED.get():
+        warnings.warn(message, UndefinedMetricWarning, stacklevel=stacklevel + 1)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping  # noqa: TC003 - an annotation of a class is read at run time
 from contextlib import contextmanager
@@ -45,8 +44,8 @@ from streammetrics.core.configured import (
 )
 from streammetrics.core.errors import (
     StateFormatError,
-    UndefinedMetricWarning,
     an,
+    warn_undefined,
 )
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
@@ -203,9 +202,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _computed(self, state: State, depth: int = 3) -> V_co:
         value, doubt = self._judged_state(state)
         if doubt:
-            warnings.warn(
-                f"{type(self).__name__} {doubt}", UndefinedMetricWarning, stacklevel=depth
-            )
+            warn_undefined(f"{type(self).__name__} {doubt}", depth)
         return value
 
     @quiet
@@ -332,10 +329,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if has_nan(interval):
             why = "its rows do not tell how it varies" if n_rows else "no rows were seen"
-            warnings.warn(
-                f"{type(self).__name__} has limits that are nan: {why} ({interval.method})",
-                UndefinedMetricWarning,
-                stacklevel=depth,
+            warn_undefined(
+                f"{type(self).__name__} has limits that are nan: {why} ({interval.method})", depth
             )
         return interval
 

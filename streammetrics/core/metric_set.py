@@ -32,7 +32,8 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     NoConfidenceError,
     StateFormatError,
-    UndefinedMetricWarning,
+    undefined_expected,
+    warn_undefined,
 )
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import own_arithmetic
@@ -348,7 +349,7 @@ class MetricSet(Mergeable):
                 )
             except NoConfidenceError as error:
                 values[name] = unsure(level, str(error))
-                warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=2)
+                warn_undefined(f"{name!r}: {error}", 2)
         return values
 
     def enough(self, width: Mapping[str, float], *, level: float = 0.95) -> bool:
@@ -380,8 +381,7 @@ class MetricSet(Mergeable):
                 raise ValueError(f"enough: no metric {name!r}{near(str(name), self._metrics)}")
             if not isinstance(most, int | float) or not 0 < most < math.inf:
                 raise ValueError(f"enough: the width of {name!r} is {most!r}: expected more than 0")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with undefined_expected():
             limits = self._anytime_limits(level)
         return all(
             np.all(np.subtract(high, low) <= most)
@@ -428,7 +428,7 @@ class MetricSet(Mergeable):
                 values[name] = metric.confidence(level, anytime=anytime, unit=unit)
             except NoConfidenceError as error:
                 values[name] = unsure(level, str(error))
-                warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=3)
+                warn_undefined(f"{name!r}: {error}", 3)
         return values
 
     @property

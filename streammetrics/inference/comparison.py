@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
@@ -19,8 +18,8 @@ from streammetrics.core.errors import (
     NoConfidenceError,
     StateFormatError,
     StreamMetricsError,
-    UndefinedMetricWarning,
     an,
+    warn_undefined,
 )
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.feeding.states import State
@@ -405,7 +404,7 @@ class Comparison(MetricSet):
                 try:
                     yield name, one, other, estimate(one, other, joint, level)
                 except NoConfidenceError as error:
-                    warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=4)
+                    warn_undefined(f"{name!r}: {error}", 4)
                     test = UNKNOWN if anytime else "none"
                     nothing = (one.value - other.value, math.nan, math.nan, math.nan, test)
                     yield name, one, other, Estimate(*nothing)
@@ -686,7 +685,7 @@ def compare(
     if not lines:
         raise StreamMetricsError(f"none of the metrics can be compared: {'; '.join(refused)}")
     for reason in refused:
-        warnings.warn(f"left out: {reason}", UndefinedMetricWarning, stacklevel=2)
+        warn_undefined(f"left out: {reason}", 2)
     rows = {name: state.n_rows for name, state in zip(names, states, strict=True)}
     return Differences(lines, level, rows)
 

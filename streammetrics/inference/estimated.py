@@ -15,7 +15,6 @@ All that needs is the joint statistic of labels and judgments on the labelled ro
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from fractions import Fraction
@@ -34,7 +33,7 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     NoConfidenceError,
     StateFormatError,
-    UndefinedMetricWarning,
+    undefined_expected,
 )
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import own_arithmetic
@@ -708,5 +707,5 @@ class Estimated(MetricSet):
 
 def _value(metric: Metric) -> float:
     """Return the value of a metric without warnings."""
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         return float(metric.compute())

@@ -33,7 +33,12 @@ from streammetrics.core.confidence import (
     without_units,
 )
 from streammetrics.core.counting import is_dense
-from streammetrics.core.errors import InvalidBatchError, StateFormatError, UndefinedMetricWarning
+from streammetrics.core.errors import (
+    InvalidBatchError,
+    StateFormatError,
+    undefined_expected,
+    warn_undefined,
+)
 from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.sums import GroupedSums
 from streammetrics.core.fields.tables import GroupedCells
@@ -349,8 +354,7 @@ def limits_by_unit(
     All metrics are read from one state before the next is made.
     """
     others: list[list[Numeric]] = [[] for _ in metrics]
-    with warnings.catch_warnings(), own_arithmetic():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with undefined_expected(), own_arithmetic():
         values = [metric._judged(*metric._chosen(whole))[0] for metric in metrics]
         known = [
             place
@@ -394,8 +398,7 @@ def limits_of_units(
     """Return limits from what each unit adds, on the logit for values in [0, 1]."""
     if isinstance(metric.family, Biased):
         return unsure(level, metric.family)
-    with warnings.catch_warnings(), own_arithmetic():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with undefined_expected(), own_arithmetic():
         value = metric._judged(*metric._chosen(whole))[0]
         if not isinstance(value, int | float | LabelledArray):
             return unsure(level, NO_NUMBER)
@@ -461,7 +464,7 @@ def warn_unsure(name: str, interval: ConfidenceInterval, depth: int = 3) -> None
         if not np.isnan(np.asarray(interval.low, np.float64)).any():
             return
         why = f" has limits that are nan: its units do not tell how it varies ({interval.method})"
-    warnings.warn(f"{name}{why}", UndefinedMetricWarning, stacklevel=depth + 1)
+    warn_undefined(f"{name}{why}", depth + 1)
 
 
 def check_one_time(unit: str, *, anytime: bool) -> None:

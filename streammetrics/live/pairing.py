@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.errors import undefined_expected
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.differences import Differences
 from streammetrics.inference.comparison import Comparison
@@ -89,7 +88,7 @@ def paired(models: Mapping[str, Queries], since: int = 0) -> Paired:
         inputs[name] = {of: f"{of} of {name}" for of in titles if of != label}
         table |= {own: columns.get(titles[of], none)[same] for of, own in inputs[name].items()}
     duel = Comparison(MetricSet(metrics, columns={label: _LABEL}), inputs, baseline=first)
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         if same.any():
             duel.update(table)
         differences = duel.compute()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +16,7 @@ from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
-    UndefinedMetricWarning,
+    undefined_expected,
 )
 from streammetrics.core.feeding.states import owned
 from streammetrics.core.metric_set import MetricSet
@@ -304,7 +303,7 @@ def batch_of_rows(status: Ints, flags: Array, delays: Ints) -> Batch:
 
 def share_of(state: State) -> float:
     """Return the share of the predictions with a label, as `Coverage.coverage`."""
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         table = np.asarray(SUITE._at(state)["table"].compute(), np.int64)
     status = table.sum(axis=1)
     return float(status[KNOWN] / status.sum()) if status.any() else float("nan")
@@ -313,7 +312,7 @@ def share_of(state: State) -> float:
 def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
     """Return the coverage at a state of `SUITE`; `stream` holds the counts of the whole stream."""
     counted = SUITE._at(state)
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         values = counted.compute()
     table = np.asarray(values["table"], np.int64)
     status = table.sum(axis=1).tolist()

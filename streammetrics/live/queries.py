@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from streammetrics.core.confidence import check_level
-from streammetrics.core.errors import UndefinedMetricWarning, warn_caller
+from streammetrics.core.errors import UndefinedMetricWarning, undefined_expected, warn_caller
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Result
@@ -424,7 +423,7 @@ def _table(window: Any, start: int, coverage: float, by: By) -> dict[str, Array]
         numbers = {name: np.array([value]) for name, value in _numbers(window).items()}
         rows = np.array([window.n_rows], np.int64)
         return {"n_rows": rows, "coverage": np.array([coverage]), "start": begin, **numbers}
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         slices = {**window.compute(), **window.bounds()}
     place, starts = list(slices).index("n_rows") + 1, begin.repeat(len(slices["n_rows"]))
     columns = list(slices.items())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import StreamMetricsError, undefined_expected
 from streammetrics.core.metric import read_together
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.events import duration, shown_duration, shown_time
@@ -189,7 +188,7 @@ def attempt(read: Callable[[], T]) -> tuple[T | None, str]:
     One metric that cannot be read leaves all others, and their alerts, as they are.
     """
     try:
-        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        with undefined_expected():
             return read(), ""
     except (StreamMetricsError, ArithmeticError, ValueError) as error:  # of own metrics too
         return None, str(error) or type(error).__name__

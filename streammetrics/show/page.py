@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.confidence import ConfidenceRequest, confidence_of
-from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import StreamMetricsError, undefined_expected
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import VERSION
@@ -177,7 +177,7 @@ def _figure_title(name: str, value: object, kind: str | None) -> str:
 
 def _sure(metric: Metric, value: object, confidence: float) -> dict[str, Any]:
     """Return the `confidence` option of a picture, or {} if the metric has no confidence limits."""
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         read, curve = metric._read(), metric._pictured()
         try:
             if isinstance(curve.readout(*read), type(value)):
@@ -479,7 +479,7 @@ def _report(subject: Subject, confidence: float, min_rows: int) -> ModelReport:
 def _is_rankable(metric: Metric) -> bool:
     if metric.higher_is_better is None:
         return False
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         return isinstance(metric.compute(), int | float)
 
 

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import ConfidenceInterval, unsure
-from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import (
+    NoConfidenceError,
+    StreamMetricsError,
+    undefined_expected,
+)
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import (
     Curves,
@@ -345,7 +349,7 @@ class Sliced:
         unit: Unit = ...,
     ) -> Sliced:
         """Compute all slices, with confidence limits if a level is given."""
-        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        with undefined_expected():
             table = slices.compute(confidence=level, unit=unit)
         whole, rows = table._whole(), table["n_rows"].tolist()
         parts = [place for place in range(len(table)) if place != whole]
@@ -459,7 +463,7 @@ def model_index(
     told = {"type": dataset, "name": dataset_name or dataset, "split": split}
     if revision is not None:
         told["revision"] = revision
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         metrics = [
             {"type": _type(metric), "value": value, "name": title, "args": _args(metric)}
             for name, metric in suite.items()

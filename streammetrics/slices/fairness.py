@@ -7,13 +7,12 @@ and confidence limits for the population that the rows are sampled from (`confid
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
+from streammetrics.core.errors import NoConfidenceError, undefined_expected
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.inference.distributions import margin, normal_quantile, normal_tail, t_tail
@@ -96,8 +95,7 @@ def _limits(
     name: str, metric: Metric, n_rows: int, statistics: Sequence[Statistic], level: float
 ) -> ConfidenceInterval:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with undefined_expected():
             return metric._limits(n_rows, statistics, level)
     except NoConfidenceError as error:
         raise NoConfidenceError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self, overload
 
@@ -13,7 +12,8 @@ from streammetrics.core.columns.batch import near
 from streammetrics.core.confidence import check_level, unit_of
 from streammetrics.core.errors import (
     StateFormatError,
-    UndefinedMetricWarning,
+    undefined_expected,
+    warn_undefined,
 )
 from streammetrics.core.feeding.states import State
 from streammetrics.core.floating import own_arithmetic
@@ -409,32 +409,21 @@ class Slices(KeyedSet):
             told = f"none has {max(min_rows, 1):,} rows"
             if left_out:
                 told = f"{len(left_out):,} are left out, first {left_out[0]}, as {metric!r} is nan"
-            warnings.warn(
-                f"{name} of {len(found) - len(left_out):,} slices: {told}",
-                UndefinedMetricWarning,
-                stacklevel=3,
-            )
+            warn_undefined(f"{name} of {len(found) - len(left_out):,} slices: {told}", 3)
         apart = reading(found, overall, how)
         single = alone(found, overall, method)
         if single is not None:
-            warnings.warn(
-                f"{name} is nan: it takes two slices, and only {single.title} is there",
-                UndefinedMetricWarning,
-                stacklevel=3,
+            warn_undefined(
+                f"{name} is nan: it takes two slices, and only {single.title} is there", 3
             )
         below = [each.title or "all rows" for each in (*found, overall) if each.value < 0]
         if reading is ratio and below:
-            warnings.warn(
+            warn_undefined(
                 f"ratio is nan: it is of values from 0 on, and {metric!r} is below 0 in {below[0]}",
-                UndefinedMetricWarning,
-                stacklevel=3,
+                3,
             )
         if apart.confidence is not None and math.isnan(apart.confidence.low):
-            warnings.warn(
-                f"{name} has limits that are nan: {apart.confidence.method}",
-                UndefinedMetricWarning,
-                stacklevel=3,
-            )
+            warn_undefined(f"{name} has limits that are nan: {apart.confidence.method}", 3)
         return apart
 
     def _with_units(
@@ -479,8 +468,7 @@ class Slices(KeyedSet):
             **style: ``most``, the maximum number of slices to draw, and options of Matplotlib for
                 the markers.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with undefined_expected():
             table = self.compute(confidence=confidence)
             certain = None if self.exact else self.bounds()
         options = {"metric": metric}
@@ -492,11 +480,7 @@ class Slices(KeyedSet):
 
     def _warn(self, name: str, what: str, first: str, where: Bools, depth: int, why: str) -> None:
         slices = f"{np.count_nonzero(where):,} of {where.size:,} slices, first of {first}"
-        warnings.warn(
-            f"{name!r} {what} in {slices}" + (f": {why}" if why else ""),
-            UndefinedMetricWarning,
-            stacklevel=depth + 1,
-        )
+        warn_undefined(f"{name!r} {what} in {slices}" + (f": {why}" if why else ""), depth + 1)
 
     @overload
     def __getitem__(self, which: str) -> Metric: ...
@@ -603,8 +587,7 @@ class Slices(KeyedSet):
         return f"Slices({inside}, by={_listed(self.by)}) <{self.n_rows:,} rows>"
 
     def _repr_html_(self) -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with undefined_expected():
             return self.compute()._repr_html_() or ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core.confidence import ConfidenceInterval, unsure
-from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
+from streammetrics.core.errors import NoConfidenceError, undefined_expected
 from streammetrics.core.results.values import Interval
 from streammetrics.inference.distributions import benjamini_hochberg, margin
 from streammetrics.inference.tables import Readings
@@ -274,8 +273,7 @@ def limits_of(
     metric: Metric, state: State, level: float, *, anytime: bool = False
 ) -> tuple[ConfidenceInterval, str]:
     """Return the confidence limits of a metric at a state, and if undefined, the reason."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with undefined_expected():
         try:
             return metric._confident(state, level, anytime=anytime), ""
         except NoConfidenceError as error:

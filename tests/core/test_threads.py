@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from functools import partial
 from itertools import product
 
@@ -20,6 +21,7 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.core import tuning
+from streammetrics.core.errors import undefined_expected
 from streammetrics.testing.laws import broken_states
 
 RNG = np.random.default_rng(0)
@@ -487,3 +489,17 @@ def test_a_forked_process_finds_no_lock_held():
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert metric.compute() == 1.0
+
+
+def test_a_thread_that_expects_undefined_values_leaves_the_warnings_of_others_alone():
+    undefined = sm.Precision().update([1, 0], [0, 0])
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        filters = list(warnings.filters)
+        with undefined_expected():
+            assert np.isnan(undefined.compute())
+            assert warnings.filters == filters
+            other = threading.Thread(target=undefined.copy().compute)
+            other.start()
+            other.join()
+        undefined.copy().compute()
+    assert [each.category for each in caught] == [sm.UndefinedMetricWarning] * 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Share
-from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
+from streammetrics.core.errors import NoConfidenceError, undefined_expected
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.inference.distributions import clopper_pearson
 from streammetrics.inference.tables import trials_of
@@ -62,7 +61,7 @@ class SliceLimits(NamedTuple):
 def check_limits(metric: Any, name: str) -> None:
     """Raise `ValueError` if a metric has no confidence limits."""
     try:
-        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        with undefined_expected():
             metric.confidence(0.95)
     except NoConfidenceError as error:
         raise ValueError(f"{name} cannot be judged by slice: {error}") from None

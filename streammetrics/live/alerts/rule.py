@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,7 @@ from streammetrics.core import tuning
 from streammetrics.core.accumulator import Locked
 from streammetrics.core.columns.batch import near
 from streammetrics.core.configured import Configured, configure, require, written
-from streammetrics.core.errors import UndefinedMetricWarning, an
+from streammetrics.core.errors import an, undefined_expected
 from streammetrics.core.metric import read_together
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.table import Table
@@ -211,7 +210,7 @@ def reading_of(metric: Any, name: str) -> Reading:
     Raises:
         TypeError: The metric's value is not a number.
     """
-    ignored = warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning)
+    ignored = undefined_expected()
     with ignored, read_together():
         value = metric.compute()
         low, high = (value, value) if metric.exact else metric.bounds()

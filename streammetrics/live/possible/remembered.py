@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -15,7 +14,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import added_at
-from streammetrics.core.errors import StateFormatError, UndefinedMetricWarning
+from streammetrics.core.errors import StateFormatError, undefined_expected
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.keyed import (
     LabelledEntries,
@@ -58,7 +57,7 @@ def with_columns(
     twin: Any = known.copy()
     if len(counts):
         twin.update(y_true=labels, sample_weight=counts, **{name: predicted})
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         low, high = twin.bounds()
     return float(low), float(high)
 

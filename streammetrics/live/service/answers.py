@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from streammetrics.core.errors import (
     StreamMetricsError,
-    UndefinedMetricWarning,
+    undefined_expected,
 )
 from streammetrics.core.metric import read_together
 from streammetrics.live.alerts.rule import source_of
@@ -372,7 +371,7 @@ def estimated(queries: Queries, view: PageView) -> Document:
 
 
 def _estimated(queries: Queries, view: PageView) -> dict[str, Document | None]:
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         found = queries.estimated(view.window, level=LEVEL)
     named = found if isinstance(found, dict) else {ALONE: found}
     return {name: each and _estimate(each) for name, each in named.items()}

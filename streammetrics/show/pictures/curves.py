@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from streammetrics.core.confidence import ConfidenceInterval
-from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import (
+    NoConfidenceError,
+    StreamMetricsError,
+    undefined_expected,
+)
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import Drawing, drawn, drawn_together, has_picture
 from streammetrics.core.results.values import (
@@ -125,7 +128,7 @@ def together(models: Mapping[str, Mapping[str, Metric]]) -> Iterator[tuple[str, 
 def draw_set(suite: MetricSet, names: tuple[str, ...], level: float | None) -> dict[str, Axes]:
     """Draw every metric of a set, or those of the given names."""
     members = {name: suite[name] for name in names or suite}
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         found = {each.name for each in pictures(members)}
         axes = _panels(names or [name for name in members if name in found], members, "plot")
         for name, ax in axes.items():
@@ -145,7 +148,7 @@ def draw_models(duel: Comparison, names: tuple[str, ...], level: float | None) -
             f"as comparison[{duel.models[0]!r}].plot(confidence={level:g})"
         )
     members = names or duel.of_metrics
-    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+    with undefined_expected():
         models = {model: {name: suite[name] for name in members} for model, suite in duel.items()}
         found = dict(together(models))
         for name in names:
