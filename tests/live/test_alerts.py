@@ -61,6 +61,16 @@ def test_any_order_merge_and_restart_gives_the_alerts_of_one_history(events, ran
     assert told(states[0].merge(*states[1:])) == told(whole)
 
 
+def test_a_first_row_that_is_late_is_judged_although_its_pane_was_read_without_rows():
+    late, whole = live(tiers=TIERS), live(tiers=TIERS)
+    observe(late, (180, 0, 0.0))
+    late.alerts(RULES)
+    observe(late, (60, 0, 0.0))
+    for event in ((60, 0, 0.0), (180, 0, 0.0)):
+        observe(whole, event)
+    assert told(late) == told(whole)
+
+
 @pytest.mark.long
 @settings(deadline=None, max_examples=6)
 @given(ordered, st.randoms(use_true_random=False))

@@ -366,6 +366,7 @@ class Followed:
             return 0
         n, k = min(len(self.ends), len(known.ends)), len(known.titles)
         other = (self.table[:n, :k] != known.table[:n]).any(axis=(1, 2))
+        other |= (self.table[:n, k:] != 0).any(axis=(1, 2))  # slices that were not known
         other |= self.seen[:n] != known.seen[:n]
         other |= np.array(self.ends[:n], np.int64) != np.array(known.ends[:n], np.int64)
         return int(other.argmax()) if other.any() else n
