@@ -15,13 +15,29 @@ from streammetrics.core.errors import (
 from streammetrics.core.state.arrays import laid_out, take_array, taken_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, Places
 
 V = TypeVar("V")
+
+
+def in_pairs(values: Iterable[V], plus: Callable[[V, V], V]) -> Iterator[V]:
+    """Add values pairwise, like the carries of a binary counter; yield what has no pair.
+
+    Growing values are copied a logarithmic number of times, instead of once for every other.
+    """
+    carried: list[tuple[int, V]] = []
+    for each in values:
+        count, value = 1, each
+        while carried and carried[-1][0] == count:
+            value = plus(carried.pop()[1], value)
+            count *= 2
+        carried.append((count, value))
+    for _, value in reversed(carried):
+        yield value
 
 
 class GroupedValue(Protocol):
@@ -88,19 +104,11 @@ class StateField(ABC, Generic[V]):
     def merged(self, mine: V, others: Sequence[V]) -> V:
         """Return the value of the rows of all.
 
-        The others are summed pairwise, like the carries of a binary counter, so that growing values
-        are copied a logarithmic number of times instead of once for every other.
+        The others are summed pairwise, see `in_pairs`.
         """
         if len(others) == 1:
             return self.plus(mine, others[0])
-        carried: list[tuple[int, V]] = []
-        for other in others:
-            count, value = 1, other
-            while carried and carried[-1][0] == count:
-                value = self.plus(carried.pop()[1], value)
-                count *= 2
-            carried.append((count, value))
-        for _, value in reversed(carried):
+        for value in in_pairs(others, self.plus):
             mine = self.plus(mine, value)
         return mine
 

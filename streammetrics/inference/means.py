@@ -63,7 +63,6 @@ _SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"
 _NOISE = Fraction(1, 1 << 40)  # share of the squares below which a difference is rounding error
 
 NOT_NEGATIVE = (0.0, math.inf)
-LEAST_FREEDOM = 1 / 64  # degrees of freedom of rows of which one weighs nearly all
 
 Sums = tuple[Fraction, Fraction, Fraction]  # Σ w² x², Σ w² x and Σ w² of one output
 
@@ -90,6 +89,11 @@ def _worth(total: Fraction, held: Any) -> float:
     """Return how many rows of equal weight those of a state are worth, (Σ w)² / Σ w²."""
     squares = held.squared_weight.fraction()
     return float(total**2 / squares) if squares else 0.0
+
+
+def freedom(worth: float) -> float:
+    """Return the degrees of freedom of rows that are worth that many of equal weight."""
+    return max(worth - 1, 1 / 64)  # where one row weighs nearly all, limits are nearly endless
 
 
 def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
@@ -119,7 +123,7 @@ def _answer(
     method = f"Student's t{scale}"
     if not values:
         return unsure(asked.level, method)
-    df = max(min(worth, float(asked.n_rows)) - 1, LEAST_FREEDOM)
+    df = freedom(min(worth, float(asked.n_rows)))
     quantile = t_quantile(1 - asked.tail, df) if asked.n_rows > 1 else math.nan
     multioutput = getattr(metric, "multioutput", "uniform_average")
     check_outputs(len(values), multioutput)
@@ -310,7 +314,7 @@ def of_means(metric: RowMean, asked: ConfidenceRequest, held: FormulaSum) -> Con
     if around <= _NOISE * size or size >= LARGEST:
         return unsure(asked.level, method)
     error = math.sqrt(around * n / (n - 1) / total**2)
-    df = max(min(_worth(total, held), float(n)) - 1, LEAST_FREEDOM)
+    df = freedom(min(_worth(total, held), float(n)))
     sides = limits(metric.readout(held), error, t_quantile(1 - asked.tail, df), low, high)
     return ConfidenceInterval(*sides, asked.level, method)
 

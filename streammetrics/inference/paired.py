@@ -32,7 +32,7 @@ from streammetrics.inference.distributions import (
     t_quantile,
     t_tail,
 )
-from streammetrics.inference.means import LEAST_FREEDOM, error_of_mean, slopes_of_means
+from streammetrics.inference.means import error_of_mean, freedom, slopes_of_means
 from streammetrics.inference.units import is_whole_area, warn_few
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
 from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
@@ -417,7 +417,7 @@ class MeanFamily(PairedTest):
         worth = float(weight**2 / joint.product(0, 0).fraction())  # in rows of equal weight
         if difference and spread <= size * _ROUNDING**2:
             return constant(difference, max(2.0 ** (1 - worth), LEAST), level)
-        return estimated(difference, error, level, PAIRED_T, max(worth - 1, LEAST_FREEDOM))
+        return estimated(difference, error, level, PAIRED_T, freedom(worth))
 
     def _terms(self, side: Side, joint: JointMoments) -> list[tuple[int, Fraction]]:
         """Return the place of each term of a model, and the derivative of its value by the mean.
@@ -539,7 +539,7 @@ class CurveFamily(PairedTest):
             variance = float(total / whole / whole)
         if (known[:, 0] == sample.counts).all():
             return variance, math.inf
-        return variance, max(float(least) - 1, LEAST_FREEDOM)
+        return variance, freedom(float(least))
 
     def _adds(self, side: Side, points: Floats) -> Floats:
         """Return the influence of rows on the class average, times the weight of all rows."""

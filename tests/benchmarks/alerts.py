@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from abc import ABC, abstractmethod
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -52,7 +53,7 @@ def often(period: str) -> Promise:
     return Promise(A_WEEK[period])
 
 
-class Table:
+class Table(ABC):
     """A quiet stream, changes of it, and the rules that watch it."""
 
     title: ClassVar[str]
@@ -61,9 +62,9 @@ class Table:
     changes: ClassVar[dict[str, Any]] = {}  # by the title of a column
     promises: ClassVar[dict[str, Promise]] = {}
 
+    @abstractmethod
     def fires(self, rng: np.random.Generator, minutes: int, change: Any = None) -> Fires:
         """Return when each rule fires in a stream, changed after a day if there is a change."""
-        raise NotImplementedError
 
 
 # --- rules judged by counts ----------------------------------------------------------------------

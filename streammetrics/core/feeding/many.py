@@ -27,7 +27,7 @@ from streammetrics.core.state.arrays import (
 from streammetrics.core.statistic import GroupedStates
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.feeding.plan import Plan
@@ -110,7 +110,7 @@ class ColumnKinds(NamedTuple):
 
     def arrays(self) -> dict[str, Array]:
         """Return the facts that occur as sorted texts, and the index of those of each group."""
-        told = [facts_text(fact) for fact in self.facts]
+        told = [json_text(fact) for fact in self.facts]
         texts = sorted({told[which] for which in self._there})
         places = {text: place for place, text in enumerate(texts)}
         lookup = np.array([places.get(text, 0) for text in told], np.int64)
@@ -138,11 +138,6 @@ class ColumnKinds(NamedTuple):
         for which in self._there:
             whole = joined_facts(whole, self.facts[which])
         return whole
-
-
-def facts_text(facts: Mapping[str, object]) -> str:
-    """Serialize facts as JSON; equal facts give equal text."""
-    return json_text(facts)
 
 
 def facts_of(text: object) -> Any:

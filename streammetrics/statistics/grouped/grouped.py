@@ -14,11 +14,11 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.feeding.many import ColumnKinds, facts_of, facts_text
+from streammetrics.core.feeding.many import ColumnKinds, facts_of
 from streammetrics.core.feeding.states import RowInfo, State
-from streammetrics.core.field import not_among
+from streammetrics.core.field import in_pairs, not_among
 from streammetrics.core.fields.keyed import coded_labels, packed_labels, unpacked_labels
-from streammetrics.core.state.arrays import nested, part, same, take_array
+from streammetrics.core.state.arrays import json_text, nested, part, same, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.keys import (
@@ -163,7 +163,7 @@ class Grouped(Statistic):
         """Take rows with their keys and what each is party to, as `KeyedSchema` has them."""
         labels = key.vocabulary
         codes, labels = coded_labels(key) if labels is None else (key.values, labels)
-        texts = [facts_text({})] if party.vocabulary is None else party.vocabulary.tolist()
+        texts = [json_text({})] if party.vocabulary is None else party.vocabulary.tolist()
         groups = self._known_groups(codes, labels, texts)
         if groups is None:
             groups = self._met(codes, labels, party.values, texts)
@@ -306,17 +306,15 @@ class Grouped(Statistic):
         self.rows = self._counted(self.rows + twin.rows)
 
     def merge_all(self, others: Sequence[Self]) -> None:
-        """Add what several have seen; in pairs, as `StateField.merged` does."""
-        carried: list[tuple[int, Self]] = []
-        for other in others:
-            count, whole = 1, other
-            while carried and carried[-1][0] == count:
-                pair = carried.pop()[1].fork()
-                pair.merge(whole)
-                count, whole = 2 * count, pair
-            carried.append((count, whole))
-        for _, whole in reversed(carried):
-            self.merge(whole)
+        """Add what several have seen."""
+
+        def plus(one: Self, other: Self) -> Self:
+            both = one.fork()
+            both.merge(other)
+            return both
+
+        for other in in_pairs(others, plus):
+            self.merge(other)
 
     def minus(self, other: Self) -> Self:
         """Return what is left without the rows of another, key by key."""

@@ -36,8 +36,8 @@ from streammetrics.core.columns.schema import (
 )
 from streammetrics.core.counting import are_moved, rows_by_group
 from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
-from streammetrics.core.feeding.many import facts_text
 from streammetrics.core.feeding.plan import Plan
+from streammetrics.core.state.arrays import json_text
 from streammetrics.statistics.points import label_hashes, text_hashes
 
 if TYPE_CHECKING:
@@ -388,10 +388,10 @@ def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:
 def _parties(facts: Facts, codes: Any, n: int) -> Column:
     """Return the facts of each row, as text."""
     if NEGATIVE not in facts:
-        return Column(np.zeros(n, np.int8), None, True, np.array([facts_text(facts)]))
+        return Column(np.zeros(n, np.int8), None, True, np.array([json_text(facts)]))
     # Only of one score a row is there such a fact, and codes 0 and 1 of its labels.
     less = {name: fact for name, fact in facts.items() if name != NEGATIVE}
-    texts = [facts_text(less), facts_text(facts)]
+    texts = [json_text(less), json_text(facts)]
     negative = (codes.values if isinstance(codes, Column) else codes) == 0
     if texts[0] > texts[1]:
         texts.reverse()
