@@ -51,7 +51,7 @@ def nearest(value):
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def within(metric, value):
@@ -71,6 +71,7 @@ CASES = {sm.RelativeAbsoluteError: relative_absolute, sm.D2AbsoluteError: saved_
 @example(rows=[(1e16, 1e16, 1.0), (1e16, 1e16, 1.0), (1e16 + 2, 1e16, 1.0)], max_bins=2)
 @example(rows=[(1.0, 1.0, 1e20), (2.0, 1.5, 1.0)], max_bins=2)
 @example(rows=[(1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (1 + 2.0**-52, 1.0, 1.0)], max_bins=2)
+@example(rows=[(0.0, 2.0, 458937.0), (2.5529242186236218e-303, 0.0, 1.0)], max_bins=2)
 def test_exact_below_the_budget_and_within_bounds_beyond_it(metric, rows, max_bins):
     expected = nearest(CASES[metric](rows))
     exact = fed(metric(), rows)
