@@ -36,7 +36,7 @@ from streammetrics.inference.distributions import (
     share_limits,
 )
 from streammetrics.metrics.arena import StrengthFit
-from streammetrics.metrics.classification.base import ContingencyMetric, is_table
+from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric, is_table
 from streammetrics.metrics.classification.view import Confusion, LabelCounts, RowCounts
 from streammetrics.metrics.clustering.pairs import Overlap
 from streammetrics.metrics.families import BY, Family
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import GroupedStates
     from streammetrics.core.types import Floats, Ints, Numeric, Places
     from streammetrics.metrics.arena import BradleyTerry
-    from streammetrics.metrics.classification.base import AveragedMetric, Parts
+    from streammetrics.metrics.classification.base import Parts
     from streammetrics.metrics.classification.overall import (
         Accuracy,
         CohenKappa,
@@ -284,6 +284,8 @@ def general(
     ends = metric.value_range or UNBOUNDED
     if not amounts.total[0]:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
+    if isinstance(metric, AveragedMetric) and metric.average is None:
+        return _of_each_class(metric, asked, value, amounts, squares)
     slopes = influence(metric, amounts, metric.read)
     if _grows(metric, slopes, amounts):
         raise without(metric, "it grows with the rows and estimates nothing of a population")
@@ -691,6 +693,21 @@ def _of_label(
     twin, table = _alone(metric), _of_two(cells)
     value = twin._of_table(table)
     return general(twin, asked, value, table, table)
+
+
+def _of_each_class(
+    metric: AveragedMetric[None],
+    asked: ConfidenceRequest,
+    value: object,
+    amounts: Confusion,
+    squares: Confusion,
+) -> ConfidenceInterval:
+    """Return the limits of each class, as the positive class of a table of two."""
+    tables = zip(amounts.against_rest(), squares.against_rest(), strict=True)
+    twin = _alone(metric)
+    sides = [general(twin, asked, twin._of_table(one), one, two) for one, two in tables]
+    low, high = (_like(value, np.array([side[end] for side in sides])) for end in (0, 1))
+    return ConfidenceInterval(low, high, asked.level, sides[0].method if sides else JACKKNIFE)
 
 
 def _alone(metric: AveragedMetric[None]) -> AveragedMetric[None]:

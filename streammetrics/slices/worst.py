@@ -260,7 +260,8 @@ def ranked(
     badness = (sign * value, np.where(np.isnan(limit), 0.0, limit), np.isnan(limit))
     order = np.lexsort([side[worse] for side in badness])[:k]
     chosen = np.flatnonzero(worse)[order]
-    table = SliceTable(key_columns([(c, [parts]) for c, parts in map(keys.__getitem__, chosen)]))
+    shown = [(columns, [parts]) for columns, parts in map(keys.__getitem__, chosen)]
+    table = SliceTable(key_columns([*shown, *((each.columns, []) for each in found)]))
     table["n_rows"], table[name] = n_rows[chosen], value[chosen]
     if level is not None:
         table[f"{name}_low"], table[f"{name}_high"] = low[chosen], high[chosen]

@@ -386,3 +386,17 @@ def test_rows_of_equal_loss_have_no_variance():
         found = sm.HammingLoss().update(true, pred).confidence()
     assert np.isnan(found.low)
     assert np.isnan(found.high)
+
+
+@pytest.mark.parametrize("cls", [sm.Informedness, sm.Markedness])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_limits_of_each_class_are_those_of_it_beside_all_others(cls, weighted):
+    true, pred = [0, 0, 1, 1, 2, 3], [0, 1, 1, 0, 2, 3]
+    counts = [40, 5, 60, 3, 7, 9]
+    true, pred = np.repeat(true, counts), np.repeat(pred, counts)
+    weights = {"sample_weight": np.where(true % 2, 0.3, 1.7)} if weighted else {}
+    low, high = cls(average=None).update(true, pred, **weights).confidence()
+    for place in range(4):
+        alone = cls().update(true == place, pred == place, **weights).confidence()
+        assert (low[place], high[place]) == tuple(alone)
+        assert 0 < low[place] < high[place] <= 1

@@ -81,6 +81,9 @@ def test_the_worst_slice_is_surely_bad_and_not_only_small():
     assert best["group"][0] in {"a", "b"}
     plain = slices.worst("acc", confidence=None)
     assert list(plain) == ["group", "n_rows", "acc"]
+    nothing = slices.worst("acc", min_rows=10**6)
+    assert list(nothing) == list(worst)
+    assert len(nothing) == 0
     assert plain["acc"].tolist() == sorted(plain["acc"])
 
 

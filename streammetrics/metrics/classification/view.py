@@ -299,6 +299,20 @@ class Confusion(Margins):
         rows, columns = (side + (side >= place) for side in (self.rows, self.columns))
         return Confusion(labels, rows, columns, self._amount)
 
+    def against_rest(self) -> list[Confusion]:
+        """Return the table of each class, as 1, beside all others, as 0."""
+        found = []
+        for place in range(self.kept):
+            codes = 2 * (self.rows == place) + (self.columns == place)
+            occupied, codes = np.unique(codes, return_inverse=True)
+            if isinstance(self._amount, ExactSum):
+                amount: Amounts = self._amount.regroup(codes, occupied.size)
+            else:
+                amount = np.zeros(occupied.size, np.int64)
+                np.add.at(amount, codes, self._amount)
+            found.append(Confusion([0, 1], occupied // 2, occupied % 2, amount))
+        return found
+
     def within(self) -> Confusion:
         """Return the table of the rows whose two labels are both among `labels`."""
         if self.size == self.kept:
