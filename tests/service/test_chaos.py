@@ -146,13 +146,17 @@ def suspended(service):
 @contextmanager
 def full(services):
     """Leave no room: nothing can be written beyond the first page of a file."""
-    pids = [pid for each in services for pid in (each.process.pid, *children(each.process.pid))]
-    before = resource.prlimit(pids[0], resource.RLIMIT_FSIZE)
-    for pid in pids:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, before[1]))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(most):
+        for pid in [each.process.pid for each in services]:
+            with suppress(ProcessLookupError, FileNotFoundError):  # it has ended
+                for each in [pid, *children(pid)]:
+                    resource.prlimit(each, resource.RLIMIT_FSIZE, (most, before[1]))
+
+    limit(4096)
     yield
-    for pid in pids:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+    limit(before[0])
 
 
 @contextmanager
@@ -177,6 +181,11 @@ def trouble(services, store, offset, told):
         with make():
             time.sleep(dice.uniform(0.2, 7))
         told[name] += 1
+        for each in services:
+            if each.process.poll() is not None:  # a worker that was killed could not be replaced
+                assert each.process.returncode == 2, each.process.stderr.read()
+                told["ended"] += 1
+                each.start()
         time.sleep(dice.uniform(0.1, 1.5))
         service = dice.choice(services)
         workers = children(service.process.pid)

@@ -702,6 +702,10 @@ def test_bodies_of_gzip_are_taken_within_the_limits():
     assert asked.post("/events", content=body, headers=packed).status_code == 202
     client(whole).post("/events", content=events)
     assert live.to_bytes() == whole.to_bytes()
+    again, parts = state(), [gzip.compress(line) for line in events.splitlines(keepends=True)]
+    many = gzip.compress(b"").join([b"", *parts, *[b""] * 2_000])  # pieces end anywhere in members
+    assert client(again).post("/events", content=many, headers=packed).status_code == 202
+    assert again.to_bytes() == whole.to_bytes()
     bomb = gzip.compress(b" " * 50_000_000)
     answer = client(live, body=100_000).post("/events", content=bomb, headers=packed)
     assert (answer.status_code, live.n_rows) == (413, 20)

@@ -319,11 +319,13 @@ def _within(
     tiers: Sequence[Tier], spans: list[Span], back: str | None, ago: str | None
 ) -> list[Span]:
     """Return the windows that end `ago` before the last one, or less than `back` earlier."""
+    earlier = 0 if ago is None else duration(ago, "ago")
+    length = None if back is None else duration(back, "span")
     if not spans:
         return spans
     ends = [bounds_of(tiers, span)[1] for span in spans]
-    until = ends[-1] - (0 if ago is None else duration(ago, "ago"))
-    since = -1 if back is None else until - duration(back, "span")
+    until = ends[-1] - earlier
+    since = -1 if length is None else until - length
     return [span for span, end in zip(spans, ends, strict=True) if since < end <= until]
 
 

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count
+from itertools import count, islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 
@@ -345,11 +345,15 @@ class Bodies:
         try:
             return self._take_all(body, form, kind, key)
         except BodyError as error:
-            rows = ArrowRows(_table(body)) if form in ARROW_TYPES else JSONRows(body)
-            bad = self._bad(rows, kind, key)
+            read = ArrowRows if form in ARROW_TYPES else JSONRows
             if self._letters is not None:
-                return self._take_good(self._letters, rows, bad, kind, key)
-            for first in bad:
+                rows = read(body)
+                return self._take_good(self._letters, rows, self._bad(rows, kind, key), kind, key)
+            if error.row is not None:  # no later row is the first that is refused
+                for first in self._bad(read(body, error.row + 1), kind, key):
+                    raise first from error
+            rows = read(body)
+            for first in self._bad(rows, kind, key):
                 raise first from error
             groups = rows.groups(range(len(rows)), kind)
             return _counts(groups, self._bring(groups, key))
@@ -452,14 +456,15 @@ class Bodies:
 
 
 class JSONRows:
-    """The lines of a body, or the values of its array, one for each event."""
+    """The first lines of a body, or values of its array, one for each event; by default all."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, most: int | None = None) -> None:
         self._lines: list[bytes] = []
         if _is_array(body):
-            self._events = _decoded(body, None)
+            self._events = _decoded(body, None)[:most]
         else:
-            self._lines = [line.strip() for line in io.BytesIO(body) if not line.isspace()]
+            lines = (line.strip() for line in io.BytesIO(body) if not line.isspace())
+            self._lines = [*islice(lines, most)]
             self._events = [*map(_event_or_error, self._lines, count())]
 
     def __len__(self) -> int:
@@ -467,7 +472,7 @@ class JSONRows:
 
     def groups(self, rows: Sequence[int], kind: str | None) -> list[Group]:
         """Return some events by kind, numbered as in the request."""
-        return _grouped([(row, self._events[row]) for row in rows], kind, by_form=True)
+        return _grouped(((row, self._events[row]) for row in rows), kind, by_form=True)
 
     def event(self, row: int) -> Json:
         """Return an event, or the text of a line that is no JSON."""
@@ -483,10 +488,10 @@ def _event_or_error(line: bytes, row: int) -> Json:
 
 
 class ArrowRows:
-    """The rows of a table, one for each event."""
+    """The first rows of a table, one for each event; by default all."""
 
-    def __init__(self, table: Any) -> None:
-        self._table = table
+    def __init__(self, body: bytes, most: int | None = None) -> None:
+        self._table = _table(body).slice(0, most)
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -573,6 +578,7 @@ def _refuse(why: str, group: Group) -> NoReturn:
 _AGAIN = (429, 503)  # answers that ask the client to retry
 _STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of rejected requests
 _GZIP = 31  # zlib's window bits for gzip
+_PIECE = 4096  # bytes that are decompressed at once
 _PACKED = ("gzip", "x-gzip")  # two names of one encoding in HTTP
 KEY = "idempotency-key"  # header that makes the observations of a retried request count once
 LONGEST_KEY = 255
@@ -693,15 +699,17 @@ class Intake:
 
     def _unpacked(self, body: bytes) -> bytes:
         """Decompress gzip, unless the result exceeds the maximum size of a body."""
-        found, rest = bytearray(), body
+        found, at = bytearray(), 0
         try:
-            while rest:  # there may be several members
+            while at < len(body):  # there may be several members
                 member = zlib.decompressobj(wbits=_GZIP)
-                found += member.decompress(rest, self._server.body + 1 - len(found))
-                self._check_size(len(found))
-                if not member.eof:
-                    raise RefusalError(400, "the gzip data is cut off")
-                rest = member.unused_data
+                while not member.eof:
+                    piece = body[at : at + _PIECE]  # each member copies what follows it
+                    if not piece:
+                        raise RefusalError(400, "the gzip data is cut off")
+                    found += member.decompress(piece, self._server.body + 1 - len(found))
+                    self._check_size(len(found))
+                    at += len(piece) - len(member.unused_data)
         except zlib.error as error:
             raise RefusalError(400, f"the body is not gzip: {error}") from None
         return bytes(found)
