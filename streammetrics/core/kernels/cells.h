@@ -1001,7 +1001,7 @@ static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *wei
 static int64_t cells_count(CellsOut *out, const double *scores, const Column *codes, double *weight,
                            const int64_t *times, int64_t n, int64_t most, int64_t *index, int threads) {
   const Rows rows = {scores, codes, times, n};
-  const int known = out->level && !weight && n / 2 > most;
+  const int known = out->level && n / 2 > most && (!weight || most <= MOST_SAMPLED);
   const int sampled = !out->level && n / 4 > most && most <= MOST_SAMPLED;
   if (n && (known || sampled || repeat_often(scores, n))) {
     int64_t level = sampled ? sampled_level(scores, n, most) : out->level, done;
