@@ -127,17 +127,6 @@ def test_sums_of_weights_with_masks_are_those_with_ones_and_zeros(n, shape):
         assert same_bytes(found, ExactSum.of(masks.astype(float), weight))
 
 
-@pytest.mark.parametrize("n", [5, 2000, 40_000])
-@pytest.mark.parametrize("size", [1, 4, 16, 17])  # with masks, and without
-def test_weights_and_their_squares_in_groups_are_those_made_one_by_one(n, size):
-    rng = np.random.default_rng(n)
-    index = rng.integers(0, size, n) // 2 * 2 % size  # some have none
-    for weight in (rng.exponential(size=n), 10.0 ** rng.uniform(-150, 150, n)):
-        once, twice = ExactSum.grouped_weights(index, size, weight)
-        assert same_bytes(once, ExactSum.grouped(index, size, weight))
-        assert same_bytes(twice, ExactSum.grouped(index, size, weight, weight))
-
-
 def test_sums_of_many_rows_are_those_of_their_parts():
     rng = np.random.default_rng(4)
     sums = ExactSum.grouped(rng.integers(0, 1998, 9000), 1998, rng.standard_normal(9000))

@@ -345,11 +345,6 @@ class ExactSum:
         return first, second
 
     @classmethod
-    def grouped_weights(cls, index: Places, size: int, weight: Floats) -> tuple[Self, Self]:
-        """Return the sums of weights (n,), and of their squares, by group below `size`."""
-        return cls.grouped(index, size, weight), cls.grouped(index, size, weight, weight)
-
-    @classmethod
     def counts(cls, integers: Ints) -> Self:
         """Return integers of any shape as sums."""
         if integers.shape == ():
