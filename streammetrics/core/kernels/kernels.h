@@ -8,6 +8,10 @@
 #ifndef STREAMMETRICS_KERNELS_H
 #define STREAMMETRICS_KERNELS_H
 
+#ifdef __linux__
+#define _DEFAULT_SOURCE 1 /* for madvise */
+#include <sys/mman.h>
+#endif
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
