@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from streammetrics.core.arithmetic.exact import LARGEST, ExactSum, nearest_scaled
+from streammetrics.core.arithmetic.exact import LARGEST, SQUARED, ExactSum, nearest_scaled
+from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.kernels import kernels
 
@@ -125,17 +126,6 @@ def test_sums_of_weights_with_masks_are_those_with_ones_and_zeros(n, shape):
     for weight in (rng.exponential(size=n), 10.0 ** rng.uniform(-300, 300, n), np.ones(n)):
         found = ExactSum.of(masks, weight)
         assert same_bytes(found, ExactSum.of(masks.astype(float), weight))
-
-
-@pytest.mark.parametrize("n", [5, 2000, 40_000])
-@pytest.mark.parametrize("size", [1, 4, 16, 17])  # with masks, and without
-def test_weights_and_their_squares_in_groups_are_those_made_one_by_one(n, size):
-    rng = np.random.default_rng(n)
-    index = rng.integers(0, size, n) // 2 * 2 % size  # some have none
-    for weight in (rng.exponential(size=n), 10.0 ** rng.uniform(-150, 150, n)):
-        once, twice = ExactSum.grouped_weights(index, size, weight)
-        assert same_bytes(once, ExactSum.grouped(index, size, weight))
-        assert same_bytes(twice, ExactSum.grouped(index, size, weight, weight))
 
 
 def test_sums_of_many_rows_are_those_of_their_parts():
@@ -504,6 +494,32 @@ def test_powers_are_squares_of_squares_rounded_and_cut(scale, powers):
     assert found == {power: ExactSum.of(each[power]) for power in powers}
     wide, *_ = ExactSum.of_powers(np.negative, [np.stack([values, values], axis=1)], powers)
     assert all(wide[power] == ExactSum.row_of([found[power]] * 2) for power in powers)
+
+
+@pytest.mark.parametrize("n", [5, 2000, 17_000])  # the last in two blocks
+@pytest.mark.parametrize("scale", [-400, 0, 600])
+def test_sums_by_weights_and_their_squares_are_those_of_fractions(n, scale):
+    rng = np.random.default_rng(n)
+    head, tail = np.ldexp(rng.normal(size=n), scale), rng.integers(-9, 9, n).astype(float)
+    weight = np.ldexp(rng.exponential(size=n), -scale // 2)
+    with np.errstate(over="ignore"):
+        square = np.minimum(head * head, LARGEST)
+    w, x, low, squared = ([*map(Fraction, c.tolist())] for c in (weight, head, tail, square))
+    found = {}
+    for values, exact in (
+        (LongNumbers(head, tail), [*map(sum, zip(x, low, strict=True))]),
+        (head, x),
+    ):
+        found, *_ = ExactSum.of_powers(lambda rows: rows, [values], (1, *SQUARED), weight=weight)
+        sums = [Fraction(0)] * 5
+        for a, b, c in zip(w, exact, squared, strict=True):
+            row = (a * b, a, a * a, a * a * b, a * a * c)
+            sums = [total + term for total, term in zip(sums, row, strict=True)]
+        assert [found[name].fraction() for name in (1, *SQUARED)] == sums
+    table = np.stack([head, head], axis=1)
+    wide, *_ = ExactSum.of_powers(lambda rows: rows, [table], (1, *SQUARED), weight=weight)
+    assert all(wide[name] == found[name] for name in SQUARED[:2])
+    assert all(wide[name] == ExactSum.row_of([found[name]] * 2) for name in (1, *SQUARED[2:]))
 
 
 SMALL = [-1074, -1022, -700, -538, -531, -512, -511, -460, -330]

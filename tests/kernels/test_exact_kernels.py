@@ -58,7 +58,7 @@ def test_sums(n, reach):
     for powers in range(1, 8):
         assert compiled.exact_powers(x, powers) == reference.exact_powers(x, powers)
     for weight in (few, many, w):
-        assert compiled.exact_powers(x, 7, weight) == reference.exact_powers(x, 7, weight)
+        assert compiled.exact_powers(x, 127, weight) == reference.exact_powers(x, 127, weight)
     assert compiled.exact_extent(x) == reference.exact_extent(x)
 
 
@@ -209,6 +209,7 @@ def test_arguments_are_checked_before_anything_is_written():
         lambda: compiled.exact_merge(table, 8, table, 8, None, 1),
         lambda: compiled.exact_merge(table, 8, table, 8, np.zeros(3, np.int64), 0),
         lambda: compiled.exact_powers(x, 8),
+        lambda: compiled.exact_powers(x, 128, x),
         lambda: compiled.exact_powers(x, 1, x[:3]),
     ):
         with pytest.raises(ValueError, match="shapes do not fit|differ in length|expected"):

@@ -77,6 +77,8 @@ LARGEST = 2.0**1023  # larger squares are clipped to this
 # Saved states are always within these limits.
 LOWEST, HIGHEST = -3232, 3232
 
+SQUARED = 8, 16, 32, 64  # what `ExactSum.of_powers` names sums of w, w**2, w**2 x and w**2 x**2
+
 _TERMS = 1 << 14  # rows per block of terms, which then stay in the cache
 
 
@@ -190,12 +192,13 @@ class ExactSum:
         *parameters: float,
         weight: Array | None = None,
     ) -> tuple[dict[int, Self], float, float]:
-        """Return sums of powers of ``terms(*columns, *parameters)`` by exponent, and extremes.
+        """Return sums of powers of ``x = terms(*columns, *parameters)`` by exponent, and extremes.
 
-        Each is multiplied by the row's `weight` (n,). The exponents are among 1, 2 and 4. Each
+        Each is multiplied by the row's `weight` w (n,). The exponents are among 1, 2 and 4. Each
         power but the first is the square of the previous one, rounded to float64 and clipped to
-        `LARGEST`. The extremes are the smallest nonzero and the largest magnitude of the terms;
-        both are 0 if all terms are 0.
+        `LARGEST`. With weights in float64 they may also be those of `SQUARED`, for the sums of w,
+        w**2, w**2 x and w**2 x**2. The extremes are the smallest nonzero and the largest magnitude
+        of the terms; both are 0 if all terms are 0.
 
         >>> sums, least, most = ExactSum.of_powers(np.negative, [np.array([1.0, 3.0])], (1, 2, 4))
         >>> {power: total.to_float() for power, total in sums.items()}, least, most
@@ -225,6 +228,7 @@ class ExactSum:
             if len(each) == 1:
                 return each[0]
             sums = {p: cls.row_of([found[p] for found, _, _ in each]) for p in powers}
+            sums |= {p: total for p, total in each[0][0].items() if p in SQUARED[:2]}
             leasts = [least for _, least, _ in each if least]
             return sums, min(leasts, default=0.0), max([most for _, _, most in each])
         mask = sum(powers)
@@ -235,12 +239,11 @@ class ExactSum:
             found = kernels.exact_powers(_ready(near), mask, own)
         if type(found) is int:
             raise _infinite(found)
-        sums = {}
-        for power in powers:
-            value, unit = found[2 + power // 2]
-            sums[power] = cls((), None, unit, value)
+        sums = {p: cls((), None, u, v) for p, (v, u) in zip(sorted(powers), found[2], strict=True)}
         if 1 in sums and near is not values:
             sums[1] = cls.of(values, weight)
+            if SQUARED[2] in sums:
+                sums[SQUARED[2]] = cls.product(values, weight, weight)
         return sums, found[0], found[1]
 
     @classmethod
@@ -340,11 +343,6 @@ class ExactSum:
             raise IndexError(f"row {done} belongs to a group that is not among {size}")
         first, second = (cls((size,), *canonical(digits, low)) for digits, low in tables)
         return first, second
-
-    @classmethod
-    def grouped_weights(cls, index: Places, size: int, weight: Floats) -> tuple[Self, Self]:
-        """Return the sums of weights (n,), and of their squares, by group below `size`."""
-        return cls.grouped(index, size, weight), cls.grouped(index, size, weight, weight)
 
     @classmethod
     def counts(cls, integers: Ints) -> Self:

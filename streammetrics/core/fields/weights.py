@@ -96,9 +96,8 @@ class WeightedCount:
         """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
         if not have_weights(weight):
             return cls.of_counts(counts_of((size,), places, times=weight))
-        if squared:
-            return cls.of_weights(*ExactSum.grouped_weights(places, size, weight))
-        return cls.of_weights(ExactSum.grouped(places, size, weight))
+        squares = ExactSum.grouped(places, size, weight, weight) if squared else None
+        return cls.of_weights(ExactSum.grouped(places, size, weight), squares)
 
     @classmethod
     def of_counts(cls, counts: Ints, most: int | None = None) -> Self:

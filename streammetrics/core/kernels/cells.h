@@ -23,13 +23,14 @@
 #define BUCKET_ROWS 1024  /* rows that are sorted in the cache */
 #define MOST_BUCKETS 8192
 #define DENSE_CELLS ((int64_t)1 << 25) /* maximum size of a table; unused pages take no memory */
-#define CACHED_CELLS (1 << 17) /* cells of a larger table are prefetched */
+#define CACHED_CELLS (1 << 17) /* cells of a larger table are prefetched; with weights, it is no faster than sorting */
 #define PAGE_BITS 9       /* log2 of the cells of a page */
 #define MOST_PAGES 8192   /* maximum used pages, of 8 KB each */
 #define MOST_SORTED ((int64_t)1 << 22) /* maximum rows that are sorted, unless the budget of cells is larger */
 #define MOST_SAMPLED (1 << 18) /* budget up to which the level is found from a sample */
 #define SAMPLE_ROWS 2048  /* rows sampled to find whether scores repeat */
 #define ROWS_AHEAD 1024   /* how far ahead rows are prefetched */
+#define HUGE_BYTES ((size_t)1 << 22) /* arrays from which on pages are large where the system has them */
 #define MIXED UINT64_C(0x7FF8000000000000) /* the nan of a cell of several scores */
 #define INFINITE_BITS (INT64_C(0x7FF) << 52)
 
@@ -156,7 +157,14 @@ DEFINE_SORT(sort_pairs, Pair, KEY_OF_PAIR)
 #define SIGNED(key) ((uint64_t)(key) ^ UINT64_C(1) << 63)
 
 static void *new_array(int64_t n, size_t size) {
-  return (uint64_t)n > PTRDIFF_MAX / size ? NULL : malloc(n ? (size_t)n * size : 1);
+  char *array = (uint64_t)n > PTRDIFF_MAX / size ? NULL : malloc(n ? (size_t)n * size : 1);
+#ifdef MADV_HUGEPAGE /* as NumPy does: thousands of page faults less */
+  if (array && (size_t)n * size >= HUGE_BYTES) {
+    char *page = array + (-(uintptr_t)array & 4095);
+    (void)madvise(page, ((size_t)n * size - 4096) & ~(size_t)4095, MADV_HUGEPAGE);
+  }
+#endif
+  return array;
 }
 
 /* ---- levels ---- */
@@ -985,7 +993,10 @@ static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *wei
   int wrong = 0;
   Digits seen = {0, 0, 0};
   if (!digits) return NO_MEMORY;
-  for (int64_t i = 0; i < n; i++) wrong |= add_weight(digits + places[i] * stride, weight[i], low, width, power);
+  for (int64_t i = 0; i < n; i++) {
+    PREFETCH(digits + places[i + AHEAD < n ? i + AHEAD : i] * stride);
+    wrong |= add_weight(digits + places[i] * stride, weight[i], low, width, power);
+  }
   for (int64_t k = 0; k < sums; k++) write_sum(out->mass.sums + k * width, digits + k * stride, width, &seen);
   free(digits);
   out->odd = are_odd(&seen, 1, out->size);
@@ -1001,7 +1012,7 @@ static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *wei
 static int64_t cells_count(CellsOut *out, const double *scores, const Column *codes, double *weight,
                            const int64_t *times, int64_t n, int64_t most, int64_t *index, int threads) {
   const Rows rows = {scores, codes, times, n};
-  const int known = out->level && !weight && n / 2 > most;
+  const int known = out->level && n / 2 > most && (!weight || most <= CACHED_CELLS);
   const int sampled = !out->level && n / 4 > most && most <= MOST_SAMPLED;
   if (n && (known || sampled || repeat_often(scores, n))) {
     int64_t level = sampled ? sampled_level(scores, n, most) : out->level, done;

@@ -19,7 +19,8 @@
 #define ABSOLUTE UINT64_C(0x7FFFFFFFFFFFFFFF)
 #define INFINITE UINT64_C(0x7FF0000000000000)
 #define EXPONENT(b) ((int64_t)((b) >> 52 & 0x7FF))
-#define FOLD_LEAST (-900) /* range of exponents in which folds and their remainders are normal numbers */
+#define FOLDS 4 /* of products */
+#define FOLD_LEAST (-860) /* range of exponents in which folds and their remainders are normal numbers */
 #define FOLD_MOST 1000
 /* Products in this range have an exact error term: no overflow, no subnormals. */
 #define PRODUCT_LEAST ((uint64_t)(1023 - 900) << 52)
@@ -224,12 +225,15 @@ static inline double product_error(double x, double y, double product) {
 #endif
 }
 
-/* 0 if hi + lo is exactly the product; nonzero if its exponent or a factor's is out of range. */
+/* 0 if hi + lo is exactly the product; nonzero if its exponent or, without FMA, a factor's is out of range. */
 static inline uint64_t product_inexact(double x, double y, double product) {
   uint64_t size = bits_of(product) & ABSOLUTE;
   uint64_t zero = (uint64_t)((x == 0.0) | (y == 0.0));
-  uint64_t inside = (uint64_t)((fabs(x) < FACTOR_MOST) & (fabs(y) < FACTOR_MOST));
-  return ((uint64_t)(size - PRODUCT_LEAST > PRODUCT_MOST - PRODUCT_LEAST) & (zero ^ 1)) | (inside ^ 1);
+  uint64_t outside = (uint64_t)(size - PRODUCT_LEAST > PRODUCT_MOST - PRODUCT_LEAST) & (zero ^ 1);
+#ifndef HAVE_FMA
+  outside |= !((fabs(x) < FACTOR_MOST) & (fabs(y) < FACTOR_MOST));
+#endif
+  return outside;
 }
 
 /* Write x * y as hi + lo; returns whether every row is exact. */
@@ -256,60 +260,56 @@ static int split(double terms[4][BLOCK], const double *const *factors, int count
              : 0;
 }
 
-/* Add the products of two blocks in two folds that start below 2^top.
- *
- * The second fold also adds their error terms, which are at most 2^-53 of them. Returns whether the sum is
- * exact; otherwise nothing is added. */
+/* Add the products of two blocks in folds that start below 2^top: three of each product, and three, from the second
+ * on, of its error term, which is at most 2^-53 of it. Returns whether the sum is exact; otherwise nothing is added. */
 static int add_product_folds(int64_t *digits, const double *x, const double *y, int64_t n, int64_t top) {
   if (top > FOLD_MOST) return 0;
-  double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
-  uint64_t first_bits = bits_of(first), second_bits = bits_of(second), rows = 0;
-  uint64_t above[LANES] = {0}, below[LANES] = {0}, wrong[LANES] = {0};
-  double ends[2][LANES] = {{0}};
-  for (int64_t i = 0; i < n; i += LANES, rows += LANES) {
+  double sigma[FOLDS], ends[2][RUN_LANES] = {{0}};
+  uint64_t sums[FOLDS][RUN_LANES] = {{0}}, wrong[RUN_LANES] = {0}, rows = 0;
+  for (int k = 0; k < FOLDS; k++) sigma[k] = ldexp(1.5, (int)top + 1 - (FOLD + 1) * k);
+  for (int64_t i = 0; i < n; i += RUN_LANES, rows += RUN_LANES) {
     const double *one = x + i, *other = y + i;
-    if (n - i < LANES) {
+    if (n - i < RUN_LANES) {
       one = memcpy(ends[0], one, sizeof *one * (size_t)(n - i));
       other = memcpy(ends[1], other, sizeof *other * (size_t)(n - i));
     }
-    for (int j = 0; j < LANES; j++) {
-      double product = one[j] * other[j], error = product_error(one[j], other[j], product);
-      double high = product + first, middle = product - (high - first);
-      double low = middle + second, last = error + second;
-      above[j] += bits_of(high);
-      below[j] += bits_of(low) + bits_of(last);
-      wrong[j] |= (bits_of(high) ^ first_bits) >> 52 | product_inexact(one[j], other[j], product);
-      wrong[j] |= (bits_of(middle - (low - second)) | bits_of(error - (last - second))) & ABSOLUTE;
+    for (int j = 0; j < RUN_LANES; j++) {
+      double product = one[j] * other[j], error = product_error(one[j], other[j], product), t = product + sigma[0];
+      wrong[j] |= (bits_of(t) ^ bits_of(sigma[0])) >> 52 | product_inexact(one[j], other[j], product);
+      for (int k = 0; k < FOLDS - 1; k++) {
+        t = product + sigma[k];
+        sums[k][j] += bits_of(t);
+        product -= t - sigma[k];
+        t = error + sigma[k + 1];
+        sums[k + 1][j] += bits_of(t);
+        error -= t - sigma[k + 1];
+      }
+      wrong[j] |= (bits_of(product) | bits_of(error)) & ABSOLUTE;
     }
   }
-  for (int j = 1; j < LANES; j++) {
-    above[0] += above[j];
-    below[0] += below[j];
-    wrong[0] |= wrong[j];
-  }
+  for (int j = 1; j < RUN_LANES; j++) wrong[0] |= wrong[j];
   if (wrong[0]) return 0;
-  add_at(digits, (int64_t)(above[0] - rows * first_bits), top + 1 - 52 - TOTAL_LOW);
-  add_at(digits, (int64_t)(below[0] - 2 * rows * second_bits), top - FOLD - 52 - TOTAL_LOW);
+  for (int k = 0; k < FOLDS; k++) {
+    uint64_t sum = 0 - (k && k < FOLDS - 1 ? 2 : 1) * rows * bits_of(sigma[k]);
+    for (int j = 0; j < RUN_LANES; j++) sum += sums[k][j];
+    add_at(digits, (int64_t)sum, top + 1 - (FOLD + 1) * k - 52 - TOTAL_LOW);
+  }
   return 1;
 }
 
 /* Add the products of two or three blocks; returns 0, with digits invalid, if a factor is not finite.
  *
- * `tops` has the exponents of two terms for two factors, four for three, as `add_block` keeps them. Products that
- * once take more than two folds are from then on added as two terms. */
+ * `tops` has the exponents of two terms for two factors, four for three, as `add_block` keeps them. */
 static int add_products(int64_t *digits, const double *const *factors, int count, int64_t rows, int64_t *tops) {
   double hi[BLOCK], lo[BLOCK];
-  const int folds = count == 2 && tops[1] > FOLD_MOST;
-  if (folds && add_product_folds(digits, factors[0], factors[1], rows, tops[0])) return 1;
+  if (count == 2 && add_product_folds(digits, factors[0], factors[1], rows, tops[0])) return 1;
   if (multiply(hi, lo, factors[0], factors[1], rows)) {
     const double *one[2] = {hi, factors[count - 1]}, *other[2] = {lo, factors[count - 1]};
-    if (folds) {
-      tops[0] = exponent_above(hi, rows);
-      if (tops[0] < FOLD_LEAST) tops[0] = FOLD_LEAST;
-      if (add_product_folds(digits, factors[0], factors[1], rows, tops[0])) return 1;
-    }
-    if (count == 2) return add_block(digits, hi, rows, &tops[0]) && add_block(digits, lo, rows, &tops[1]);
-    return add_products(digits, one, 2, rows, tops) && add_products(digits, other, 2, rows, tops + 2);
+    if (count == 3) return add_products(digits, one, 2, rows, tops) && add_products(digits, other, 2, rows, tops + 2);
+    tops[0] = exponent_above(hi, rows);
+    if (tops[0] < FOLD_LEAST) tops[0] = FOLD_LEAST;
+    if (add_product_folds(digits, factors[0], factors[1], rows, tops[0])) return 1;
+    return add_block(digits, hi, rows, &tops[0]) && add_block(digits, lo, rows, &tops[1]);
   }
   for (int64_t i = 0; i < rows; i++) {
     double row[3];
@@ -335,14 +335,12 @@ static const double *weights_of(const Column *weights, int64_t start, int64_t n,
   return to;
 }
 
-#define NO_TOPS {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}
-
 /* Add the sum of x * y * w to digits[TOTAL_DIGITS]; y and w may be NULL.
  *
  * Returns the first row that is not finite, with digits invalid, or n. */
 static int64_t exact_sum(int64_t *digits, const double *x, const double *y, const Column *w, int64_t n) {
   double weights[BLOCK];
-  int64_t tops[4] = NO_TOPS, uncarried = 0;
+  int64_t tops[4] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
   for (int64_t start = 0; start < n; start += BLOCK) {
     int64_t rows = n - start < BLOCK ? n - start : BLOCK, bad = rows;
     const double *block[3] = {x + start};
@@ -363,36 +361,44 @@ static int64_t exact_sum(int64_t *digits, const double *x, const double *y, cons
   return n;
 }
 
-/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS]; powers is a mask of 1, 2 and 4. Each power
- * is the square of the previous one, rounded to float64 and clipped to 2^1023. Rows weigh w, or 1 if it is NULL.
- * extremes receives the smallest nonzero and the largest |x|; 0 and 0 if all are zero.
+/* Add sums of products of x and the weights to digits[POWER_SUMS][TOTAL_DIGITS]: w x, w x^2, w x^4, w, w^2, w^2 x and
+ * w^2 x^2, those that the mask `powers` selects. Each power of x is the square of the previous one, rounded to float64
+ * and clipped to 2^1023. Rows weigh w, or 1 if it is NULL. extremes receives the smallest nonzero and the largest |x|;
+ * 0 and 0 if all are zero.
  *
  * Returns the first row that is not finite, with digits invalid, or n. */
 static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, const Column *w, int64_t n,
                             int64_t powers) {
-  double column[BLOCK], weights[BLOCK];
-  int64_t tops[3][4] = {NO_TOPS, NO_TOPS, NO_TOPS}, uncarried = 0;
-  int64_t most = 0, least = INT64_MAX;
+  enum { SQUARE = 1, FOURTH, WEIGHT, NONE };
+  static const int terms[POWER_SUMS][3] = {{WEIGHT, 0, NONE}, {WEIGHT, SQUARE, NONE}, {WEIGHT, FOURTH, NONE},
+                                           {WEIGHT, NONE, NONE}, {WEIGHT, WEIGHT, NONE}, {WEIGHT, WEIGHT, 0},
+                                           {WEIGHT, WEIGHT, SQUARE}};
+  double squares[2][BLOCK], weights[BLOCK];
+  int64_t tops[POWER_SUMS][4], uncarried = 0, most = 0, least = INT64_MAX;
+  for (int k = 0; k < 4 * POWER_SUMS; k++) tops[k / 4][k % 4] = FOLD_MOST + 1;
   for (int64_t start = 0; start < n; start += BLOCK) {
     int64_t rows = n - start < BLOCK ? n - start : BLOCK;
-    const double *from = x + start, *times = w ? weights_of(w, start, rows, weights) : NULL;
-    size_extent(from, rows, &least, &most);
-    if (most >= (int64_t)INFINITE) return start + first_infinite(from, rows);
-    for (int k = 0; k < 3; k++) {
-      int64_t *sum = digits + k * TOTAL_DIGITS;
-      if (powers >> k & 1 && !times) (void)add_block(sum, from, rows, tops[k]);
-      if (powers >> k & 1 && times && !add_products(sum, (const double *const[]){from, times}, 2, rows, tops[k]))
-        return start + first_infinite(times, rows);
-      if (powers >> (k + 1) == 0) break;
+    const double *columns[NONE + 1] = {x + start, squares[0], squares[1]};
+    if (w) columns[WEIGHT] = weights_of(w, start, rows, weights);
+    size_extent(columns[0], rows, &least, &most);
+    if (most >= (int64_t)INFINITE) return start + first_infinite(columns[0], rows);
+    for (int p = 0; p < ((powers & 4) ? 2 : (powers & ~INT64_C(57)) != 0); p++)
       for (int64_t i = 0; i < rows; i++) {
-        double square = from[i] * from[i];
-        column[i] = square < 0x1p1023 ? square : 0x1p1023;
+        double square = columns[p][i] * columns[p][i];
+        squares[p][i] = square < 0x1p1023 ? square : 0x1p1023;
       }
-      from = column;
+    for (int k = 0; k < POWER_SUMS; k++) {
+      const double *factors[3];
+      int count = 0;
+      for (int f = 0; f < 3; f++)
+        if (columns[terms[k][f]]) factors[count++] = columns[terms[k][f]];
+      if (powers >> k & 1 && !(count == 1 ? add_block(digits + k * TOTAL_DIGITS, factors[0], rows, tops[k])
+                                          : add_products(digits + k * TOTAL_DIGITS, factors, count, rows, tops[k])))
+        return start + first_infinite(columns[WEIGHT], rows);
     }
     uncarried += rows;
     if (uncarried >= CARRY_ROWS) {
-      for (int k = 0; k < 3; k++) carry_row(digits + k * TOTAL_DIGITS, TOTAL_DIGITS);
+      for (int k = 0; k < POWER_SUMS; k++) carry_row(digits + k * TOTAL_DIGITS, TOTAL_DIGITS);
       uncarried = 0;
     }
   }

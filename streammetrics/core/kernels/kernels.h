@@ -8,6 +8,10 @@
 #ifndef STREAMMETRICS_KERNELS_H
 #define STREAMMETRICS_KERNELS_H
 
+#ifdef __linux__
+#define _DEFAULT_SOURCE 1 /* for madvise */
+#include <sys/mman.h>
+#endif
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,6 +42,7 @@
 /* Digits of a total: base 2^32, the lowest of weight 2^TOTAL_LOW. */
 #define TOTAL_LOW (-3328)
 #define TOTAL_DIGITS 208
+#define POWER_SUMS 7 /* sums that exact_powers has */
 
 /* A column of any numeric type; for codes also their number, counted from 0. */
 enum {

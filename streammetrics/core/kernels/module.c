@@ -279,16 +279,20 @@ KERNEL(exact_sum) {
 KERNEL(exact_powers) {
   const double *x;
   double extremes[2];
-  int64_t digits[3 * TOTAL_DIGITS] = {0}, n, weighed = -1, done, powers;
+  int64_t digits[POWER_SUMS * TOTAL_DIGITS] = {0}, n, weighed = -1, done, powers;
   Column w = {.data = NULL};
-  PyObject *sums[3];
   TAKE(count == 2 ? "fl" : "flT", (void *)&x, &n, &powers, (void *)&w, &weighed);
-  if (powers < 1 || powers > 7) return refuse("expected powers among 1, 2 and 4");
+  if (powers < 1 || powers >= (w.data ? 1 << POWER_SUMS : 8)) return refuse("expected powers among 1, 2 and 4");
   if (weighed >= 0 && weighed != n) return refuse("columns differ in length");
   RUN(n, done = kernels->exact_powers(digits, extremes, x, w.data ? &w : NULL, n, powers))
   if (done < n) return PyLong_FromLongLong(done);
-  for (int k = 0; k < 3; k++) sums[k] = total_from(digits + k * TOTAL_DIGITS);
-  return Py_BuildValue("(ddNNN)", extremes[0], extremes[1], sums[0], sums[1], sums[2]);
+  PyObject *sums = PyList_New(0);
+  for (int k = 0; k < POWER_SUMS && sums; k++) {
+    PyObject *sum = powers >> k & 1 ? total_from(digits + k * TOTAL_DIGITS) : NULL;
+    if (powers >> k & 1 && (!sum || PyList_Append(sums, sum))) Py_CLEAR(sums);
+    Py_XDECREF(sum);
+  }
+  return sums ? Py_BuildValue("(ddN)", extremes[0], extremes[1], sums) : NULL;
 }
 
 KERNEL(exact_extent) {

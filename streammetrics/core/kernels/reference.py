@@ -62,12 +62,14 @@ def exact_sum(
     return total >> unused, unit + unused
 
 
-def exact_powers(x: Floats, powers: int, w: Array | None = None, /) -> tuple[object, ...] | int:
-    """Return the nonzero extremes of ``|x|``, and the sums of its powers 1, 2 and 4 times `w`.
+def exact_powers(
+    x: Floats, powers: int, w: Array | None = None, /
+) -> tuple[float, float, list[tuple[int, int]]] | int:
+    """Return the nonzero extremes of ``|x|``, and the sums that the mask `powers` selects.
 
-    `w` and the sums are those of `exact_sum`. `powers` is a mask; other powers are ``(0, 0)``. Each
-    power is the square of the previous one, rounded to float64 and clipped to ``2**1023``. If a row
-    is not finite, return the first one.
+    They are sums, as of `exact_sum`, of w x, w x**2, w x**4, and of w, w**2, w**2 x and w**2 x**2,
+    which need `w`. Each power of x is the square of the previous one, rounded to float64 and
+    clipped to ``2**1023``. If a row is not finite, return the first one.
     """
     column = np.ravel(np.asarray(x, np.float64))
     if w is not None and w.size != column.size:
@@ -76,13 +78,14 @@ def exact_powers(x: Floats, powers: int, w: Array | None = None, /) -> tuple[obj
     if bad is not None:
         return bad
     sizes = np.abs(column[column != 0])
-    sums: list[object] = []
     with np.errstate(over="ignore", under="ignore"):
-        for power in (1, 2, 4):
-            sums.append(exact_sum(column, None, w) if powers & power else (0, 0))
-            column = np.minimum(column * column, 2.0**1023)
+        square = np.minimum(column * column, 2.0**1023)
+        fourth = np.minimum(square * square, 2.0**1023)
+    terms: list[tuple[Any, ...]] = [(each, None, w) for each in (column, square, fourth)]
+    terms += [(w,), (w, w), (column, w, w), (square, w, w)]
+    sums: list[Any] = [exact_sum(*term) for k, term in enumerate(terms) if powers >> k & 1]
     least = float(sizes.min()) if sizes.size else 0.0
-    return least, float(sizes.max(initial=0.0)), *sums
+    return least, float(sizes.max(initial=0.0)), sums
 
 
 def exact_extent(x: Floats, /) -> tuple[int, int] | int:

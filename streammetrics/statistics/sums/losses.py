@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core import elementary
-from streammetrics.core.arithmetic.exact import LARGEST, ExactSum, are_finite, quotient, root
+from streammetrics.core.arithmetic.exact import (
+    LARGEST,
+    SQUARED,
+    ExactSum,
+    are_finite,
+    quotient,
+    root,
+)
 from streammetrics.core.columns.computed import (
     RowFormula,  # noqa: TC001 - needed at run time by type hints
 )
@@ -684,20 +691,25 @@ def sums_of(
 
     The terms are not one column of several.
     """
-    if group is None and not have_weights(weight):
+    if group is None and have_weights(weight):
+        found, _, _ = ExactSum.of_powers(terms, columns, (1, *SQUARED), weight=weight)
+        weights, squares, *both = [found[name] for name in SQUARED]
+        powers = dict(zip(("values", "squares"), both, strict=True))
+        rows = WeightedCount.of_weights(weights)
+        return SpreadSums(found[1], powers, rows, WeightedCount.of_weights(squares))
+    if group is None:
         found, _, _ = ExactSum.of_powers(terms, columns, (1, 2), weight=weight)
         rows = WeightedCount.of_rows(len(columns[0]), weight)
         return SpreadSums(found[1], {"values": found[1], "squares": found[2]}, rows, rows)
     numbers = terms(*columns)
     numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
     rows = WeightedCount.of_rows(len(numbers), weight, group)
-    if group is not None and weight is None:
+    if weight is None:
         if numbers.ndim == 1:
             total, squares = ExactSum.grouped_squares(group.index, group.size, numbers)
         else:
             total, squares = (summed(x, None, group) for x in (numbers, squares_of(numbers)))
         return SpreadSums(total, {"values": total, "squares": squares}, rows, rows)
-    assert weight is not None
     twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
     powers = {
         "values": summed(numbers, weight, group, twice),
