@@ -22,7 +22,7 @@ from streammetrics.core.errors import (
 from streammetrics.live.events import read, written
 from streammetrics.live.join import NO_LIMIT
 from streammetrics.live.pipeline import Pipeline
-from streammetrics.live.serialization import bytes_of, pipeline_of
+from streammetrics.live.serialization import Base, base_of, bytes_of, pipeline_in, pipeline_of
 from streammetrics.live.store import (
     ForgottenError,
     MissingStoreError,
@@ -592,7 +592,8 @@ class Journal:
         self._gather()
         with self._store.reading():
             base, counters = self._store.base(), self._store.counters()
-            parts = self._store.since(base.through) or []
+            through = self._store.through
+            parts = self._store.since(through) or []
             came_through = self._store.last(self.worker) >= self._number
             self._others = _of_others(self._store.promises(), self.worker)
         mine = [] if self._part is None or came_through else self._mine
@@ -602,14 +603,14 @@ class Journal:
         with self._decoding():
             events = [event for part in parts for event in read(part.blob)]
             pipeline = Pipeline(self._empty.suite, self._empty.config)
-            if base.blob:
-                pipeline = pipeline_of(base.blob)
+            if base is not None:
+                pipeline = pipeline_in(base)
                 self._empty.check_alike(pipeline)
             pipeline.join.unmatched = counters.get("unmatched", 0)
             self._waiting = source.replace(
                 pipeline, [*events, *mine], self._waiting, self._lowest, again=again
             )
-        self._seen = parts[-1].seq if parts else base.through
+        self._seen = parts[-1].seq if parts else through
         self._follow_counters(counters)
 
     def rewrite(self, change: Callable[[Pipeline], T]) -> T:
@@ -623,7 +624,7 @@ class Journal:
             assert source is not None  # the caller holds it
             pipeline = source.snapshot(limited=True)
             found = change(pipeline)
-            self._store.rewrite(pipeline.join.unmatched, bytes_of(self._cls, pipeline))
+            self._store.rewrite(pipeline.join.unmatched, base_of(self._cls, pipeline, ()))
             self._load()
             return found
 
@@ -674,38 +675,39 @@ class Journal:
             self._put_part()
             through = self._store.claim()
         self._part, self._mine, self._seen = None, [], through
-        blob = self._fitted(pipeline)  # other workers can write meanwhile
+        base = self._fitted(pipeline)  # other workers can write meanwhile
         with self._store.writing():
-            self._store.fold(through, pipeline.join.unmatched, blob)
+            self._store.fold(through, pipeline.join.unmatched, base)
             if any(pipeline.floors):
                 pipeline.evict(_floors_in(self._store.texts()))
                 self._store.put_texts({_FLOORS: json.dumps(pipeline.floors)})
         source.evict(pipeline.floors)
 
-    def _fitted(self, pipeline: Pipeline) -> bytes:
-        """Return a pipeline as bytes, after old panes have expired if they are too many."""
-        blob, had = bytes_of(self._cls, pipeline), any(pipeline.floors)
+    def _fitted(self, pipeline: Pipeline) -> Base:
+        """Return a pipeline as it is stored, after old panes have expired if they are too many."""
+        known, had = self._store.documents(), any(pipeline.floors)
+        base = base_of(self._cls, pipeline, known)
         if not self.most:
-            return blob
+            return base
         most = self.most // _STATES
-        while len(blob) > most:
-            floors = pipeline.smaller(_ROOM * most / len(blob))
+        while base.size > most:
+            floors = pipeline.smaller(_ROOM * most / base.size)
             if floors == pipeline.floors:  # the rest are rows that wait, and newest panes
                 break
             pipeline.evict(floors)
-            blob = bytes_of(self._cls, pipeline)
+            base = base_of(self._cls, pipeline, known)
         if any(pipeline.floors) and not had:
             self._notes.append(
                 f"the store has reached max_store, {self.most:,} bytes: from now on its oldest "
                 "panes expire early, the finest first"
             )
-        if len(blob) > most and not self.is_overfull:
+        if base.size > most and not self.is_overfull:
             self._notes.append(
                 f"the store exceeds max_store, {self.most:,} bytes, although it has only the "
                 "newest panes: lower max_pending or max_slices, or raise max_store"
             )
-        self.is_overfull = len(blob) > most
-        return blob
+        self.is_overfull = base.size > most
+        return base
 
     def forked(self) -> None:
         """Note that this process is a fork; the parent writes the pending events."""

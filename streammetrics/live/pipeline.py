@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events, Kind
     from streammetrics.live.join import Content
-    from streammetrics.live.panes import Merges, Node, PaneTree
+    from streammetrics.live.panes import Document, Merges, Node, PaneTree
 
 _PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
 
@@ -198,14 +198,17 @@ class Pipeline:
         its newest pane.
         """
         kinds = (self.panes, self.counted, self.judged, *self.left.columns.values())
-        excess, floors = (1.0 - share) * self.nbytes, list(self.floors)
+        floors, every = list(self.floors), list[dict[int, int]]()
         for place in range(len(floors)):
             sizes: dict[int, int] = {}
             for row in [panes.rows[place] for panes in kinds]:
-                for number in row.states:
+                for number in list(row.states):
                     state = row.settled(number)
                     assert state is not None  # it has rows
                     sizes[number] = sizes.get(number, 0) + size_of([state])
+            every.append(sizes)
+        excess = (1.0 - share) * self.nbytes
+        for place, sizes in enumerate(every):
             for number in sorted(sizes)[:-1]:
                 if excess > 0:
                     floors[place] = number + 1
@@ -581,6 +584,11 @@ class Pipeline:
         waiting = (self._waiting, self._waiting_observations)
         trees = [node for each in waiting for node in each.unmerged(*units, of)]
         return [*self._panes[of].unmerged(*span), *trees]
+
+    def unread(self, span: Span, of: Content = "metrics") -> list[tuple[PaneTree, Document]]:
+        """Return the documents that are to be read before the nodes of `unmerged`."""
+        every = {**self._panes, "judgments": self.judged}
+        return [*every[of].unread(*span), *self.counted.unread(*span)]
 
     def keeps(self, span: Span) -> bool:
         """Whether all panes of a span are still within retention."""

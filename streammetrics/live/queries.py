@@ -274,9 +274,17 @@ class Queries:
             yield pipeline, span if pipeline.keeps(span) else self._span_of(length, until)
 
     def _prepare(self, span: Span, go_on: GoOn | None = None, *, of: Content = "metrics") -> None:
-        """Merge the tree nodes that a span is read from, without holding the lock."""
+        """Read and merge the tree nodes that a span is read from, without holding the lock."""
         if go_on is not None:
             go_on()
+        with self._local() as pipeline:
+            unread = pipeline.unread(span, of)
+        for tree, document in unread:
+            if go_on is not None:
+                go_on()
+            states = document.states()
+            with self._local():
+                tree.fill(document, states)
         with self._local() as pipeline:
             missing = pipeline.unmerged(span, self.clock, of)
         for tree, node in missing:

@@ -459,7 +459,7 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
         joined(store=tmp_path / "nowhere" / "live.db")
 
 
-@pytest.mark.parametrize("table", ["journal", "parts"])
+@pytest.mark.parametrize("table", ["journal", "parts", "documents"])
 def test_a_store_with_a_damaged_state_is_told_by_its_name(path, table):
     with sm.Live(sm.Mean(), store=path) as state:
         state.observe(time=START, values=1.0)
