@@ -202,8 +202,9 @@ class GrowingColumn:
         if self.kind in "iU":
             values = values.astype(np.int64)
         if self.vocabulary is not None:
-            used, codes = np.unique(values, return_inverse=True)
-            return Column(codes.astype(np.intp), None, True, self.vocabulary[used])
+            is_used = np.bincount(values, minlength=len(self.vocabulary)) > 0
+            codes = (np.cumsum(is_used) - 1)[values]
+            return Column(codes.astype(np.intp), None, True, self.vocabulary[is_used])
         return Column(values, None, True)
 
     def drop(self, gone: Ints, last: Ints) -> None:

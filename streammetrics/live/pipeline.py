@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core.accumulator import Locked
+from streammetrics.core.columns.column import distinct
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
@@ -110,6 +111,7 @@ class Pipeline:
         self.newest = NewestRows(config.keep_rows)
         self.refused = Refused()
         self._kinds = {**config.declared.kinds, **self.inputs.kinds}
+        self._kinds |= dict.fromkeys(self.keys.titles, "label")
         self._begin_checks()
         self._learn_default()
         self._waiting = Waiting(suite, self.join)
@@ -346,18 +348,17 @@ class Pipeline:
         """
         self.check(columns)
         columns = self.inputs.rest(columns)
-        if not self.keys.kinds and self._seen.covers(columns):
+        if self._seen.covers(columns):
             return
         labels = set(columns) == {self.join.label}
         check = self._checks.labelled if labels else self._checks.predicted
         try:
-            check(columns if self.keys.kinds else representative_rows(columns, self._kinds))
+            check(representative_rows(columns, self._kinds))
         except InvalidBatchError:
             check(columns)  # numbers all rows and names the first invalid one
             raise
         self.panes.facts = self._checks.facts
-        if not self.keys.kinds:
-            self._seen.learn(columns)
+        self._seen.learn(columns)
 
     def _learn_default(self) -> None:
         """Add the facts of `default_label`."""
@@ -743,7 +744,7 @@ class Pipeline:
         self._waiting_observations = Waiting(self.suite, self.identified)
         for join in self._joins:
             times = join.table.times.values // join.unit
-            join.changed = set(np.unique(times).tolist())
+            join.changed = set(times[distinct(times)[1]].tolist())
 
     def check_alike(self, other: Pipeline) -> None:
         """Raise `IncompatibleMetricsError` unless another pipeline has the same configuration."""

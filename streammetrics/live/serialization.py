@@ -338,12 +338,14 @@ def _read_rows(told: object, arrays: Arrays, join: Join, pipeline: Pipeline) -> 
     if limit != NEVER:
         join.limit = limit
     if len(times):
-        _check_rows(keys, times, flags, join)
+        _check_rows(times, flags, join)
         every = dict(zip(names, columns, strict=True))
         pipeline.keys.check(pipeline.inputs.rest(every), without=join.label)
         pipeline.inputs.check(every)
         join.name(names)
         join.table.append(Predictions(keys, times, tuple(columns)))
+        if (join.table.find(keys) != np.arange(len(keys))).any():
+            raise StateFormatError("the waiting rows of the state are not valid")
         labelled = np.flatnonzero(flags & LABELLED > 0)
         if labelled.size and not join.label:
             raise StateFormatError("observations of the state have labels beside their own")
@@ -356,11 +358,9 @@ def _read_rows(told: object, arrays: Arrays, join: Join, pipeline: Pipeline) -> 
         join.put_alone(_read_labels(alone, _taken_keys(alone)))
 
 
-def _check_rows(keys: Any, times: Any, flags: Any, join: Join) -> None:
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    twice = (np.diff(keys[order, 0]) == 0) & (np.diff(keys[order, 1]) == 0)
+def _check_rows(times: Any, flags: Any, join: Join) -> None:
     timely = join.floor <= times.min() and times.max() <= join.newest
-    if twice.any() or flags.max() >= 64 or not timely or len(keys) > join.config.max_pending:
+    if flags.max() >= 64 or not timely or len(flags) > join.config.max_pending:
         raise StateFormatError("the waiting rows of the state are not valid")
 
 
