@@ -11,7 +11,8 @@ import time
 import uuid
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import (
@@ -50,8 +51,9 @@ _BUSY = 5.0  # seconds for which others may lock the file without a warning
 _PAUSE = 0.05  # seconds between attempts in close()
 _TOGETHER = 64  # calls whose events make one part, where many are written at once
 _FLOORS = "floors"  # the name of the text with the floors of all tiers
-# The file and its log hold up to a state, two parts of the journal half as long, and a state more.
-_STATES = 4
+# The file and its log hold up to a state, two parts of the journal half as long, a state more, and
+# what is written while that is made.
+_STATES = 5
 LEAST = 16 << 20  # least value of the maximum bytes
 _ROOM = 0.9  # share of the allowed bytes that is left when old panes expire, so that it lasts
 _BEAT = 10.0  # seconds after which a worker with nothing to write says that it is there
@@ -92,6 +94,14 @@ class EventSource(Protocol):
         again: bool,
     ) -> list[Events]:
         """Use another pipeline, with these events and those that came meanwhile."""
+
+
+class Claim(NamedTuple):
+    """What is folded into the base of a store: the state of all parts up to a sequence number."""
+
+    through: int
+    pipeline: Pipeline
+    known: set[str]  # the documents that the store has
 
 
 class Journal:
@@ -345,12 +355,14 @@ class Journal:
 
     def try_to_write(self) -> bool:
         """Write all events that came, without a warning where this fails."""
-        return not self._holds and self._try(self._write)
+        is_written = not self._holds and self._try(self._write)
+        if is_written:
+            self._fold(lambda: self._store.due)
+        return is_written
 
     def _write(self) -> None:
         self._append()
         self._count()
-        self._fold()
         self._recovered()
 
     def _count(self) -> None:
@@ -431,9 +443,8 @@ class Journal:
         if is_written:
             self._recovered()
         self._try(self._count)
-        self._try(
-            self._fold_rest
-        )  # tried once: the events are in the file, and other workers can fold them
+        # Tried once: the events are in the file, and other workers can fold them.
+        self._fold(lambda: self._store.unfolded)
         with self._alone():
             self._stop.set()
             self._store.forget(self.worker)
@@ -646,22 +657,27 @@ class Journal:
 
         return self._try(write)
 
-    def _fold(self) -> None:
-        """Fold all parts so far into one state, if there are enough."""
-        if self._store.due:
-            self._fold_all(lambda: self._store.due)
+    def _fold(self, due: Callable[[], bool]) -> None:
+        """Fold all parts so far into one state, if it is due and no other worker does.
 
-    def _fold_rest(self) -> None:
-        """Fold all parts into one state, so that the file opens faster the next time."""
-        if self._store.unfolded:
-            self._fold_all(lambda: self._store.unfolded)
+        The state is written without the lock, so that others are served meanwhile.
+        """
+        claimed: list[Claim] = []
+        self._try(lambda: claimed.extend(self._claim(due)))
+        for claim in claimed:
+            try:
+                base = self._fitted(claim)
+            except StreamMetricsError as error:
+                self._failed(error)
+            else:
+                self._try(partial(self._put_base, claim, base))
 
-    def _fold_all(self, due: Callable[[], bool]) -> None:
-        """Fold all parts so far into one state, unless another worker has done so."""
-        self._read()
+    def _claim(self, due: Callable[[], bool]) -> Iterator[Claim]:
+        """Yield what is to be folded, unless another worker has done so."""
         source = self._source()
-        if source is None:
+        if source is None or not due():
             return
+        self._read()
         with self._store.writing():
             found = self._store.since(self._seen)
             if found is None or not due():  # another worker was faster
@@ -675,17 +691,24 @@ class Journal:
             self._put_part()
             through = self._store.claim()
         self._part, self._mine, self._seen = None, [], through
-        base = self._fitted(pipeline)  # other workers can write meanwhile
+        yield Claim(through, pipeline, self._store.documents())
+
+    def _put_base(self, claim: Claim, base: Base) -> None:
+        """Replace the base of the store, and let panes expire that it no longer has."""
+        through, pipeline, _ = claim
         with self._store.writing():
             self._store.fold(through, pipeline.join.unmatched, base)
             if any(pipeline.floors):
                 pipeline.evict(_floors_in(self._store.texts()))
                 self._store.put_texts({_FLOORS: json.dumps(pipeline.floors)})
-        source.evict(pipeline.floors)
+        source = self._source()
+        if source is not None:
+            source.evict(pipeline.floors)
 
-    def _fitted(self, pipeline: Pipeline) -> Base:
-        """Return a pipeline as it is stored, after old panes have expired if they are too many."""
-        known, had = self._store.documents(), any(pipeline.floors)
+    def _fitted(self, claim: Claim) -> Base:
+        """Return a state as it is stored, after old panes have expired if they are too many."""
+        _, pipeline, known = claim
+        had = any(pipeline.floors)
         base = base_of(self._cls, pipeline, known)
         if not self.most:
             return base

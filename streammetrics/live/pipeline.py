@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core.accumulator import Locked
-from streammetrics.core.columns.column import distinct
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
@@ -743,8 +742,7 @@ class Pipeline:
         self._waiting = Waiting(self.suite, self.join)
         self._waiting_observations = Waiting(self.suite, self.identified)
         for join in self._joins:
-            times = join.table.times.values // join.unit
-            join.changed = set(times[distinct(times)[1]].tolist())
+            join.changed = set((join.table.present.starts // join.unit).tolist())
 
     def check_alike(self, other: Pipeline) -> None:
         """Raise `IncompatibleMetricsError` unless another pipeline has the same configuration."""

@@ -264,7 +264,7 @@ def fill(live, days, rows):
         score = dice.random(AT_ONCE)
         label = (dice.random(AT_ONCE) < score).astype(int)
         keys = np.array(names)[dice.integers(0, KEYS, AT_ONCE)]
-        live.observe(time=times, y_true=label, y_score=score, country=keys)
+        live.observe(time=times, label=label, score=score, country=keys)
 
 
 def waits(live, rows):
@@ -273,8 +273,8 @@ def waits(live, rows):
     for ids in np.split(np.arange(rows), rows // AT_ONCE):
         times, score = now - 86_400 + ids * (86_000 / rows), dice.random(AT_ONCE)
         keys = np.array([f"key {n}" for n in range(KEYS)])[dice.integers(0, KEYS, AT_ONCE)]
-        live.predict(id=ids, time=times, y_score=score, country=keys)
-        live.label(id=ids, time=times + 60, y_true=(dice.random(AT_ONCE) < score).astype(int))
+        live.predict(id=ids, time=times, score=score, country=keys)
+        live.label(id=ids, time=times + 60, label=(dice.random(AT_ONCE) < score).astype(int))
 
 
 def ready(scale):
