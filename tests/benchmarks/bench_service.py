@@ -56,7 +56,8 @@ BODIES = 100  # that each client sends, over and over
 LINES, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 RESTARTS = 1000
 KEYS, AT_ONCE = 1000, 100_000  # slices, and rows that are observed at once
-GOAL = 200_000  # events a second
+GOAL, GOAL_SLICED = 200_000, 100_000  # events a second
+SLICED = 'by = [["country"]]'  # of the configuration
 PAGE = ("", "page.css", "page.js", "draw.js", "icon.svg")
 
 
@@ -125,7 +126,7 @@ def worked(process):
     return sum(sum(each.cpu_times()[:2]) for each in every)
 
 
-def rates(form, make, rows, workers):
+def rates(form, make, rows, workers, by=""):
     """Return events a second, by the wall's clock and by the processor's time: the best of some.
 
     The first round is not counted: libraries are loaded in it.
@@ -134,7 +135,7 @@ def rates(form, make, rows, workers):
     many = max(1, BODIES * 1000 // rows // clients)
     bodies = [[write(make(rows, i * clients + n)) for i in range(many)] for n in range(clients)]
     found = []
-    with serving(workers) as service:
+    with serving(workers, by) as service:
         process = psutil.Process(service.process.pid)
         for _ in range(ROUNDS + 1):
             taken, before, start = [], worked(process), time.monotonic()
@@ -161,13 +162,16 @@ def events(scale):
         (LINES, observed, 10, 1, None),
         (LINES, observed, 1000, 2, None),
         (LINES, joined, 1000, 1, None),
+        (LINES, of_keys, 200, 1, GOAL_SLICED),
         (ARROW, observed, 1000, 1, GOAL),
         (ARROW, observed, 10_000, 1, None),
         (ARROW, observed, 1000, 2, None),
         (ARROW, joined, 1000, 1, None),
     ):
-        wall, alone = rates(form, make, rows, workers)
+        by = SLICED if make is of_keys else ""
+        wall, alone = rates(form, make, rows, workers, by)
         what = "predict and label" if make is joined else "observe"
+        what += ", 1,000 slices" * bool(by)
         of = "lines of JSON" if form == LINES else "Arrow"
         title = f"POST /events, {what}, {rows:,} a request, {of}, {workers} worker"
         text = f"{wall:,.0f} events a second; {alone:,.0f} a second of the service's processor time"
@@ -284,7 +288,7 @@ def ready(scale):
         ("panes of 1,000 slices", partial(fill, days=60), int(200 * scale) * AT_ONCE),
         ("rows that wait for corrections", waits, int(60 * scale) * AT_ONCE),
     ):
-        with serving(by='by = [["country"]]') as service:
+        with serving(by=SLICED) as service:
             service.end()
             with settings(service.config).live() as live:
                 make(live, rows=rows)
@@ -304,7 +308,7 @@ def ready(scale):
 def beside(scale):
     """Requests with events and scrapes while windows of 30 days are read, all of one worker."""
     seconds, posts, scraped, reads, wrong = 120 * scale, [], [], [], []
-    with serving(by='by = [["country"]]') as service:
+    with serving(by=SLICED) as service:
         service.end()
         with settings(service.config).live() as live:
             fill(live, 30, int(20 * min(scale, 1)) * AT_ONCE)
