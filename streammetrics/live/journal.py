@@ -183,7 +183,7 @@ class Journal:
             timeout=_TIMEOUT,
             worker=self.worker,
         )
-        self._forked = False
+        self._forked, self._folding = False, threading.RLock()
         self._closed = 0  # no prediction before this time comes after those that wait here
         self._promised = self._store.promises()[self.worker]
         self._others: dict[str, tuple[int, int]] = {}  # what they promise, and kept until then
@@ -444,7 +444,7 @@ class Journal:
             self._recovered()
         self._try(self._count)
         # Tried once: the events are in the file, and other workers can fold them.
-        self._fold(lambda: self._store.unfolded)
+        self._fold(lambda: self._store.unfolded, wait=True)
         with self._alone():
             self._stop.set()
             self._store.forget(self.worker)
@@ -657,20 +657,27 @@ class Journal:
 
         return self._try(write)
 
-    def _fold(self, due: Callable[[], bool]) -> None:
+    def _fold(self, due: Callable[[], bool], *, wait: bool = False) -> None:
         """Fold all parts so far into one state, if it is due and no other worker does.
 
         The state is written without the lock, so that others are served meanwhile.
+
+        Args:
+            due: Returns whether it is due.
+            wait: Whether to wait for another thread that folds, instead of leaving it to that one.
         """
-        claimed: list[Claim] = []
-        self._try(lambda: claimed.extend(self._claim(due)))
-        for claim in claimed:
-            try:
+        if not self._folding.acquire(blocking=wait):
+            return
+        try:
+            claimed: list[Claim] = []
+            self._try(lambda: claimed.extend(self._claim(due)))
+            for claim in claimed:
                 base = self._fitted(claim)
-            except StreamMetricsError as error:
-                self._failed(error)
-            else:
                 self._try(partial(self._put_base, claim, base))
+        except StreamMetricsError as error:
+            self._failed(error)
+        finally:
+            self._folding.release()
 
     def _claim(self, due: Callable[[], bool]) -> Iterator[Claim]:
         """Yield what is to be folded, unless another worker has done so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing as closing_of
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def some(start, stop):
 
 
 def documents(path):
-    with closing(sqlite3.connect(path)) as db:
+    with closing_of(sqlite3.connect(path)) as db:
         return dict(db.execute("select name, through from documents"))
 
 
@@ -118,7 +118,7 @@ def test_a_document_that_no_panes_give_is_refused():
 
 
 def test_a_store_that_lacks_panes_is_damaged(stored):
-    with closing(sqlite3.connect(stored)) as db:
+    with closing_of(sqlite3.connect(stored)) as db:
         db.execute("delete from documents where rowid = 1")
         db.commit()
     with pytest.raises(sm.StateFormatError, match=r"live.db is damaged: the state lacks"):
@@ -147,3 +147,28 @@ def test_events_are_read_and_written_while_a_state_is_folded(path, monkeypatch):
         monkeypatch.undo()
     with live(store=path) as state:
         assert state.to_bytes() == live().observe(**COLUMNS).to_bytes()
+
+
+def test_closing_waits_for_a_fold_of_another_thread(path, monkeypatch):
+    made, begun, go_on = journal_module.base_of, threading.Event(), threading.Event()
+
+    def slow(*given):
+        begun.set()
+        assert go_on.wait(60)
+        return made(*given)
+
+    monkeypatch.setattr(journal_module, "base_of", slow)
+    state = live(store=path).observe(**COLUMNS).flush()
+    folding = threading.Thread(target=state._ingest.journal._fold, args=(lambda: True,))
+    folding.start()
+    assert begun.wait(60)
+    closing = threading.Thread(target=state.close)
+    closing.start()
+    closing.join(0.5)
+    assert closing.is_alive()
+    go_on.set()
+    for thread in (folding, closing):
+        thread.join(60)
+    with closing_of(sqlite3.connect(path)) as db:
+        query = "select through = (select max(seq) from journal) from base"
+        assert db.execute(query).fetchone() == (1,)
