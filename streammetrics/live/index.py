@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.column import merge_codes
+from streammetrics.core.columns.column import distinct, merge_codes
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.kernels import kernels
@@ -57,8 +57,9 @@ class Present:
         if first == last:  # the common case: rows of a batch are close in time
             yield first, len(times)
             return
-        numbers, counts = np.unique(times // self._unit, return_counts=True)
-        yield from zip(numbers.tolist(), counts.tolist(), strict=True)
+        numbers = times // self._unit
+        codes, rows = distinct(numbers)
+        yield from zip(numbers[rows].tolist(), np.bincount(codes).tolist(), strict=True)
 
     @property
     def starts(self) -> Ints:
@@ -202,8 +203,9 @@ class GrowingColumn:
         if self.kind in "iU":
             values = values.astype(np.int64)
         if self.vocabulary is not None:
-            used, codes = np.unique(values, return_inverse=True)
-            return Column(codes.astype(np.intp), None, True, self.vocabulary[used])
+            is_used = np.bincount(values, minlength=len(self.vocabulary)) > 0
+            codes = (np.cumsum(is_used) - 1)[values]
+            return Column(codes.astype(np.intp), None, True, self.vocabulary[is_used])
         return Column(values, None, True)
 
     def drop(self, gone: Ints, last: Ints) -> None:

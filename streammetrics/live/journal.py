@@ -11,7 +11,8 @@ import time
 import uuid
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import (
@@ -22,7 +23,7 @@ from streammetrics.core.errors import (
 from streammetrics.live.events import read, written
 from streammetrics.live.join import NO_LIMIT
 from streammetrics.live.pipeline import Pipeline
-from streammetrics.live.serialization import bytes_of, pipeline_of
+from streammetrics.live.serialization import Base, base_of, bytes_of, pipeline_in, pipeline_of
 from streammetrics.live.store import (
     ForgottenError,
     MissingStoreError,
@@ -50,8 +51,9 @@ _BUSY = 5.0  # seconds for which others may lock the file without a warning
 _PAUSE = 0.05  # seconds between attempts in close()
 _TOGETHER = 64  # calls whose events make one part, where many are written at once
 _FLOORS = "floors"  # the name of the text with the floors of all tiers
-# The file and its log hold up to a state, two parts of the journal half as long, and a state more.
-_STATES = 4
+# The file and its log hold up to a state, two parts of the journal half as long, a state more, and
+# what is written while that is made.
+_STATES = 5
 LEAST = 16 << 20  # least value of the maximum bytes
 _ROOM = 0.9  # share of the allowed bytes that is left when old panes expire, so that it lasts
 _BEAT = 10.0  # seconds after which a worker with nothing to write says that it is there
@@ -92,6 +94,14 @@ class EventSource(Protocol):
         again: bool,
     ) -> list[Events]:
         """Use another pipeline, with these events and those that came meanwhile."""
+
+
+class Claim(NamedTuple):
+    """What is folded into the base of a store: the state of all parts up to a sequence number."""
+
+    through: int
+    pipeline: Pipeline
+    known: set[str]  # the documents that the store has
 
 
 class Journal:
@@ -173,7 +183,7 @@ class Journal:
             timeout=_TIMEOUT,
             worker=self.worker,
         )
-        self._forked = False
+        self._forked, self._folding = False, threading.RLock()
         self._closed = 0  # no prediction before this time comes after those that wait here
         self._promised = self._store.promises()[self.worker]
         self._others: dict[str, tuple[int, int]] = {}  # what they promise, and kept until then
@@ -345,12 +355,14 @@ class Journal:
 
     def try_to_write(self) -> bool:
         """Write all events that came, without a warning where this fails."""
-        return not self._holds and self._try(self._write)
+        is_written = not self._holds and self._try(self._write)
+        if is_written:
+            self._fold(lambda: self._store.due)
+        return is_written
 
     def _write(self) -> None:
         self._append()
         self._count()
-        self._fold()
         self._recovered()
 
     def _count(self) -> None:
@@ -431,9 +443,8 @@ class Journal:
         if is_written:
             self._recovered()
         self._try(self._count)
-        self._try(
-            self._fold_rest
-        )  # tried once: the events are in the file, and other workers can fold them
+        # Tried once: the events are in the file, and other workers can fold them.
+        self._fold(lambda: self._store.unfolded, wait=True)
         with self._alone():
             self._stop.set()
             self._store.forget(self.worker)
@@ -592,7 +603,8 @@ class Journal:
         self._gather()
         with self._store.reading():
             base, counters = self._store.base(), self._store.counters()
-            parts = self._store.since(base.through) or []
+            through = self._store.through
+            parts = self._store.since(through) or []
             came_through = self._store.last(self.worker) >= self._number
             self._others = _of_others(self._store.promises(), self.worker)
         mine = [] if self._part is None or came_through else self._mine
@@ -602,14 +614,14 @@ class Journal:
         with self._decoding():
             events = [event for part in parts for event in read(part.blob)]
             pipeline = Pipeline(self._empty.suite, self._empty.config)
-            if base.blob:
-                pipeline = pipeline_of(base.blob)
+            if base is not None:
+                pipeline = pipeline_in(base)
                 self._empty.check_alike(pipeline)
             pipeline.join.unmatched = counters.get("unmatched", 0)
             self._waiting = source.replace(
                 pipeline, [*events, *mine], self._waiting, self._lowest, again=again
             )
-        self._seen = parts[-1].seq if parts else base.through
+        self._seen = parts[-1].seq if parts else through
         self._follow_counters(counters)
 
     def rewrite(self, change: Callable[[Pipeline], T]) -> T:
@@ -623,7 +635,7 @@ class Journal:
             assert source is not None  # the caller holds it
             pipeline = source.snapshot(limited=True)
             found = change(pipeline)
-            self._store.rewrite(pipeline.join.unmatched, bytes_of(self._cls, pipeline))
+            self._store.rewrite(pipeline.join.unmatched, base_of(self._cls, pipeline, ()))
             self._load()
             return found
 
@@ -645,22 +657,34 @@ class Journal:
 
         return self._try(write)
 
-    def _fold(self) -> None:
-        """Fold all parts so far into one state, if there are enough."""
-        if self._store.due:
-            self._fold_all(lambda: self._store.due)
+    def _fold(self, due: Callable[[], bool], *, wait: bool = False) -> None:
+        """Fold all parts so far into one state, if it is due and no other worker does.
 
-    def _fold_rest(self) -> None:
-        """Fold all parts into one state, so that the file opens faster the next time."""
-        if self._store.unfolded:
-            self._fold_all(lambda: self._store.unfolded)
+        The state is written without the lock, so that others are served meanwhile.
 
-    def _fold_all(self, due: Callable[[], bool]) -> None:
-        """Fold all parts so far into one state, unless another worker has done so."""
-        self._read()
-        source = self._source()
-        if source is None:
+        Args:
+            due: Returns whether it is due.
+            wait: Whether to wait for another thread that folds, instead of leaving it to that one.
+        """
+        if not self._folding.acquire(blocking=wait):
             return
+        try:
+            claimed: list[Claim] = []
+            self._try(lambda: claimed.extend(self._claim(due)))
+            for claim in claimed:
+                base = self._fitted(claim)
+                self._try(partial(self._put_base, claim, base))
+        except StreamMetricsError as error:
+            self._failed(error)
+        finally:
+            self._folding.release()
+
+    def _claim(self, due: Callable[[], bool]) -> Iterator[Claim]:
+        """Yield what is to be folded, unless another worker has done so."""
+        source = self._source()
+        if source is None or not due():
+            return
+        self._read()
         with self._store.writing():
             found = self._store.since(self._seen)
             if found is None or not due():  # another worker was faster
@@ -674,38 +698,46 @@ class Journal:
             self._put_part()
             through = self._store.claim()
         self._part, self._mine, self._seen = None, [], through
-        blob = self._fitted(pipeline)  # other workers can write meanwhile
+        yield Claim(through, pipeline, self._store.documents())
+
+    def _put_base(self, claim: Claim, base: Base) -> None:
+        """Replace the base of the store, and let panes expire that it no longer has."""
+        through, pipeline, _ = claim
         with self._store.writing():
-            self._store.fold(through, pipeline.join.unmatched, blob)
+            self._store.fold(through, pipeline.join.unmatched, base)
             if any(pipeline.floors):
                 pipeline.evict(_floors_in(self._store.texts()))
                 self._store.put_texts({_FLOORS: json.dumps(pipeline.floors)})
-        source.evict(pipeline.floors)
+        source = self._source()
+        if source is not None:
+            source.evict(pipeline.floors)
 
-    def _fitted(self, pipeline: Pipeline) -> bytes:
-        """Return a pipeline as bytes, after old panes have expired if they are too many."""
-        blob, had = bytes_of(self._cls, pipeline), any(pipeline.floors)
+    def _fitted(self, claim: Claim) -> Base:
+        """Return a state as it is stored, after old panes have expired if they are too many."""
+        _, pipeline, known = claim
+        had = any(pipeline.floors)
+        base = base_of(self._cls, pipeline, known)
         if not self.most:
-            return blob
+            return base
         most = self.most // _STATES
-        while len(blob) > most:
-            floors = pipeline.smaller(_ROOM * most / len(blob))
+        while base.size > most:
+            floors = pipeline.smaller(_ROOM * most / base.size)
             if floors == pipeline.floors:  # the rest are rows that wait, and newest panes
                 break
             pipeline.evict(floors)
-            blob = bytes_of(self._cls, pipeline)
+            base = base_of(self._cls, pipeline, known)
         if any(pipeline.floors) and not had:
             self._notes.append(
                 f"the store has reached max_store, {self.most:,} bytes: from now on its oldest "
                 "panes expire early, the finest first"
             )
-        if len(blob) > most and not self.is_overfull:
+        if base.size > most and not self.is_overfull:
             self._notes.append(
                 f"the store exceeds max_store, {self.most:,} bytes, although it has only the "
                 "newest panes: lower max_pending or max_slices, or raise max_store"
             )
-        self.is_overfull = len(blob) > most
-        return blob
+        self.is_overfull = base.size > most
+        return base
 
     def forked(self) -> None:
         """Note that this process is a fork; the parent writes the pending events."""

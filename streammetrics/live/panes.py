@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from itertools import groupby
 from operator import attrgetter
@@ -16,10 +17,13 @@ from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
+    StateFormatError,
     undefined_expected,
 )
+from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.feeding.states import owned
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.state.container import packed, unpacked
 from streammetrics.live.events import QUARTER, SECOND
 from streammetrics.live.index import CONFLICT, CORRECTED, LABELLED, LATE, REPEATED
 from streammetrics.live.rows import batch_of, pieces
@@ -27,7 +31,7 @@ from streammetrics.metrics.classification.overall import ConfusionMatrix
 from streammetrics.metrics.distributions import Quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows
@@ -44,6 +48,49 @@ _BITS = 4  # a node has 2**4 = 16 children
 Node = tuple[int, int]  # level and index
 
 
+class Document:
+    """A run of panes as it is in a store, read when one of them is needed; immutable.
+
+    Attributes:
+        name: The SHA-256 of the bytes. Equal panes have equal bytes, whoever writes them.
+        blob: The bytes.
+        numbers: The numbers of the panes, ascending.
+    """
+
+    __slots__ = ("_plan", "blob", "name", "numbers")
+
+    def __init__(self, plan: Plan, blob: bytes, name: str, numbers: Sequence[int]) -> None:
+        self._plan, self.blob, self.name, self.numbers = plan, blob, name, tuple(numbers)
+
+    @classmethod
+    def of(cls, plan: Plan, states: Mapping[int, State]) -> Document:
+        """Return the document of some panes."""
+        blob = packed({}, StateTable.of(plan, [*states.values()]).arrays())
+        return cls(plan, blob, digest(blob), [*states])
+
+    def states(self) -> dict[int, State]:
+        """Return the states by the numbers of their panes.
+
+        Raises:
+            StateFormatError: The bytes are not what `of` gives for any panes.
+        """
+        arrays = unpacked(self.blob).arrays
+        table = StateTable.restored(self._plan, arrays, len(self.numbers))
+        if packed({}, table.arrays()) != self.blob:
+            raise StateFormatError("panes of the store are not as they are written")
+        return {number: table.at(place) for place, number in enumerate(self.numbers)}
+
+
+def digest(blob: bytes) -> str:
+    """Return the name of a document with these bytes."""
+    return hashlib.sha256(blob).hexdigest()
+
+
+def runs(numbers: Iterable[int]) -> list[list[int]]:
+    """Split ascending numbers of panes into those of each document."""
+    return [list(run) for _, run in groupby(numbers, lambda number: number >> _BITS)]
+
+
 class PaneTree:
     """States of panes by number, and merges of any run of them.
 
@@ -54,7 +101,11 @@ class PaneTree:
 
     def __init__(self, plan: Plan, most: int) -> None:
         self.plan = plan
-        self.states: SortedDict[int, State] = SortedDict()
+        self.states: SortedDict[int, State | Document] = SortedDict()
+        # The states of each run, as they were when it was last read or written, and its document's
+        # name and size. Copies share it.
+        self._written: dict[int, tuple[list[State], str, int]] = {}
+        self._unread: set[Document] = set()
         self._levels = range(_BITS, most.bit_length() + 1, _BITS)
         self._nodes: dict[tuple[int, int], State] = {}
         self._open: dict[int, int] = {}  # next statistic to compact, by pane with new rows
@@ -73,6 +124,7 @@ class PaneTree:
         for number in gone:
             del self.states[number]
             self._open.pop(number, None)
+        self._unread -= {d for d in self._unread if self.states.keys().isdisjoint(d.numbers)}
         self._forget(gone)
 
     def before(self, number: int) -> list[int]:
@@ -86,8 +138,8 @@ class PaneTree:
         are compacted to the size of their serialized form: there may be thousands of them, most get
         no more rows, and buffered rows use much memory.
         """
-        state: State | None = self.states.get(newest)
-        if state is not None:
+        state = self.states.get(newest)
+        if state is not None and not isinstance(state, Document):
             if state.pending >= tuning.PANE_ROWS:
                 self.settled(newest)
                 return True
@@ -96,7 +148,8 @@ class PaneTree:
         number = next((number for number in self._open if number < newest), None)
         if number is None:
             return False
-        state = self.states[number]
+        state = self.state(number)
+        assert state is not None  # it has got rows
         if state.buffered:
             self.settled(number)
             return True
@@ -131,9 +184,64 @@ class PaneTree:
         self.states[number] = state._replace(statistics=tuple(statistics))
         return statistics[place]
 
+    def state(self, number: int) -> State | None:
+        """Return the state of a pane, or ``None`` for an empty pane."""
+        state: State | Document | None = self.states.get(number)
+        if isinstance(state, Document):
+            self.fill(state, state.states())
+            state = self.states[number]
+            assert not isinstance(state, Document)
+        return state
+
+    def unread(self, first: int, last: int) -> list[Document]:
+        """Return the documents of a run of panes that have not been read."""
+        return [d for d in self._unread if d.numbers[0] <= last and first <= d.numbers[-1]]
+
+    def put_unread(self, documents: Iterable[Document]) -> None:
+        """Set panes that are read when they are needed."""
+        for document in documents:
+            self.states.update(dict.fromkeys(document.numbers, document))
+            self._unread.add(document)
+
+    def fill(self, document: Document, states: Mapping[int, State]) -> None:
+        """Set the states of a document, except those that were read or dropped meanwhile."""
+        for number, state in states.items():
+            if self.states.get(number) is document:
+                self.states[number] = state
+        self._unread.discard(document)
+        run = document.numbers[0] >> _BITS
+        self._written[run] = [*states.values()], document.name, len(document.blob)
+
+    def documents(self, known: Collection[str]) -> Iterator[tuple[str, int, bytes]]:
+        """Yield the name of the document of each run of panes, its size, and its bytes.
+
+        The bytes are left out if `known` has the name and no pane has changed since.
+        """
+        written: dict[int, tuple[list[State], str, int]] = {}
+        for numbers in runs(self.states):
+            run, whole = numbers[0] >> _BITS, self.states[numbers[0]]
+            if isinstance(whole, Document) and self._is_whole(whole, numbers):
+                yield whole.name, len(whole.blob), whole.blob
+                continue
+            states = {number: state for number in numbers if (state := self.settled(number))}
+            before, name, size = self._written.get(run, ([], "", 0))
+            blob = b""
+            if name not in known or not same(before, [*states.values()]):
+                found = Document.of(self.plan, states)
+                name, size, blob = found.name, len(found.blob), found.blob
+            written[run] = [*states.values()], name, size
+            yield name, size, blob
+        self._written.clear()
+        self._written.update(written)
+
+    def _is_whole(self, document: Document, numbers: Sequence[int]) -> bool:
+        """Return whether some panes are those of a document, none of which was read."""
+        unread = all(self.states[number] is document for number in numbers)
+        return unread and document.numbers == tuple(numbers)
+
     def settled(self, number: int) -> State | None:
         """Return the state of a pane without buffered rows, or ``None`` for an empty pane."""
-        state: State | None = self.states.get(number)
+        state = self.state(number)
         if state is not None and state.buffered:
             state = self.states[number] = self._fed(number, state)
         return state
@@ -149,8 +257,10 @@ class PaneTree:
 
     @property
     def nbytes(self) -> int:
-        """Bytes used by states."""
-        return size_of(filter(None, map(self.settled, list(self.states))))
+        """Bytes used by states, and by documents that have not been read."""
+        rest = [n for n, state in self.states.items() if not isinstance(state, Document)]
+        unread = sum(len(document.blob) for document in self._unread)
+        return unread + size_of(filter(None, map(self.settled, rest)))
 
     def over(self, first: int, last: int) -> list[State]:
         """Return states whose merge is the state of the panes `first` to `last`."""
@@ -434,7 +544,7 @@ class Panes:
         for place, finer in enumerate(self._finer):
             if kept[place] and (finer is None or not kept[finer]):
                 pane, states = panes[place], changed[place]
-                state = states.get(pane) or self.rows[place].states.get(pane) or plan.start
+                state = states.get(pane) or self.rows[place].state(pane) or plan.start
                 states[pane] = grown(plan, state, rows, n)
         return any(kept)
 
@@ -533,6 +643,14 @@ class Panes:
         if finer is not None:
             yield from self.unmerged(finer, *self._fine_run(place, first, last))
 
+    def unread(self, place: int, first: int, last: int) -> Iterator[tuple[PaneTree, Document]]:
+        """Yield the documents that `over` has to read first, with their trees."""
+        row = self.rows[place]
+        yield from ((row, document) for document in row.unread(first, last))
+        finer = self._finer[place]
+        if finer is not None:
+            yield from self.unread(finer, *self._fine_run(place, first, last))
+
     def each(self, place: int, first: int, last: int) -> list[tuple[State, ...]]:
         """Return the states of each pane of a run in a tier."""
         found, finer = self.rows[place].each(first, last), self._finer[place]
@@ -560,7 +678,12 @@ class Panes:
 
     def agree(self) -> None:
         """Compute the facts of all rows from states that were read."""
-        self.facts = self._agreed([row.states for row in self.rows])
+        numbers = [list(row.states) for row in self.rows]
+        found = [
+            {n: state for n in mine if (state := row.state(n))}
+            for row, mine in zip(self.rows, numbers, strict=True)
+        ]
+        self.facts = self._agreed(found)
 
     def _agreed(self, changed: Sequence[Mapping[int, State]]) -> tuple[Facts, ...]:
         """Return the facts of all rows; raise `InvalidBatchError` if they contradict each other."""
@@ -577,6 +700,7 @@ class Panes:
         twin = Panes(self.plan, self.tiers)
         for mine, row in zip(twin.rows, self.rows, strict=True):
             mine.states.update(row.states)
+            mine._written, mine._unread = row._written, set(row._unread)
         twin.newest, twin.dropped, twin.facts = self.newest, self.dropped, self.facts
         return twin
 

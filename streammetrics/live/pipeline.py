@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events, Kind
     from streammetrics.live.join import Content
-    from streammetrics.live.panes import Merges, Node, PaneTree
+    from streammetrics.live.panes import Document, Merges, Node, PaneTree
 
 _PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
 
@@ -110,6 +110,7 @@ class Pipeline:
         self.newest = NewestRows(config.keep_rows)
         self.refused = Refused()
         self._kinds = {**config.declared.kinds, **self.inputs.kinds}
+        self._kinds |= dict.fromkeys(self.keys.titles, "label")
         self._begin_checks()
         self._learn_default()
         self._waiting = Waiting(suite, self.join)
@@ -198,14 +199,17 @@ class Pipeline:
         its newest pane.
         """
         kinds = (self.panes, self.counted, self.judged, *self.left.columns.values())
-        excess, floors = (1.0 - share) * self.nbytes, list(self.floors)
+        floors, every = list(self.floors), list[dict[int, int]]()
         for place in range(len(floors)):
             sizes: dict[int, int] = {}
             for row in [panes.rows[place] for panes in kinds]:
-                for number in row.states:
+                for number in list(row.states):
                     state = row.settled(number)
                     assert state is not None  # it has rows
                     sizes[number] = sizes.get(number, 0) + size_of([state])
+            every.append(sizes)
+        excess = (1.0 - share) * self.nbytes
+        for place, sizes in enumerate(every):
             for number in sorted(sizes)[:-1]:
                 if excess > 0:
                     floors[place] = number + 1
@@ -343,18 +347,17 @@ class Pipeline:
         """
         self.check(columns)
         columns = self.inputs.rest(columns)
-        if not self.keys.kinds and self._seen.covers(columns):
+        if self._seen.covers(columns):
             return
         labels = set(columns) == {self.join.label}
         check = self._checks.labelled if labels else self._checks.predicted
         try:
-            check(columns if self.keys.kinds else representative_rows(columns, self._kinds))
+            check(representative_rows(columns, self._kinds))
         except InvalidBatchError:
             check(columns)  # numbers all rows and names the first invalid one
             raise
         self.panes.facts = self._checks.facts
-        if not self.keys.kinds:
-            self._seen.learn(columns)
+        self._seen.learn(columns)
 
     def _learn_default(self) -> None:
         """Add the facts of `default_label`."""
@@ -582,6 +585,11 @@ class Pipeline:
         trees = [node for each in waiting for node in each.unmerged(*units, of)]
         return [*self._panes[of].unmerged(*span), *trees]
 
+    def unread(self, span: Span, of: Content = "metrics") -> list[tuple[PaneTree, Document]]:
+        """Return the documents that are to be read before the nodes of `unmerged`."""
+        every = {**self._panes, "judgments": self.judged}
+        return [*every[of].unread(*span), *self.counted.unread(*span)]
+
     def keeps(self, span: Span) -> bool:
         """Whether all panes of a span are still within retention."""
         return span.first >= self.config.tiers[span.place].oldest(max(self.panes.newest, 0))
@@ -734,8 +742,7 @@ class Pipeline:
         self._waiting = Waiting(self.suite, self.join)
         self._waiting_observations = Waiting(self.suite, self.identified)
         for join in self._joins:
-            times = join.table.times.values // join.unit
-            join.changed = set(np.unique(times).tolist())
+            join.changed = set((join.table.present.starts // join.unit).tolist())
 
     def check_alike(self, other: Pipeline) -> None:
         """Raise `IncompatibleMetricsError` unless another pipeline has the same configuration."""

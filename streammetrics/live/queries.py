@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     GoOn = Callable[[], None]
 
 
+_LENGTHS = 8  # lengths of windows of which the parts of the last window are kept
+
+
 class Queries:
     """Reads a live state; each query sees all earlier events, also those of other workers.
 
@@ -55,6 +58,7 @@ class Queries:
         self.ingest, self.now = ingest, 0  # time of reading in nanoseconds, set by `Live.now`
         self.suite = ingest.shared.suite
         self._shared, self._watch = ingest.shared, Watch()
+        self._wholes: dict[str, Wholes] = {}  # of the last lengths of windows
 
     @property
     def config(self) -> Config:
@@ -99,9 +103,13 @@ class Queries:
 
     def window(self, length: Duration, *, end: object = None, by: By = None) -> Any:
         """Return the metrics of a window, see `Live.window`."""
+        keys = self._shared.current.keys
+        if by is None and keys.kinds:
+            with self._prepared(length, end) as (pipeline, span):
+                parts = pipeline.parts(span, self.clock)
+            return keys.inner._at(self._wholes_of(length).state(parts))
         until = None if end is None else instant(end, "end")
-        state = self._state(lambda: self._span_of(length, until))
-        return self._shared.current.keys.shown(state, by)
+        return keys.shown(self._state(lambda: self._span_of(length, until)), by)
 
     def last(self, n: int, *, by: By = None) -> Any:
         """Return the metrics of the newest rows, see `Live.last`."""
@@ -132,8 +140,7 @@ class Queries:
         with self._prepared(length, end) as (pipeline, span):
             parts = pipeline.parts(span, self.clock)
             rows, keys = pipeline.unlabelled(span, self.clock), pipeline.keys
-        state = keys.whole(merged(self.suite, parts))
-        return possible(keys.inner, state, rows, target_range)
+        return possible(keys.inner, self._wholes_of(length).state(parts), rows, target_range)
 
     def estimated(self, length: Duration, *, end: object = None, level: float = 0.95) -> Any:
         """Return the estimate of each metric by its judgments, see `Live.estimated`."""
@@ -262,6 +269,14 @@ class Queries:
             cache[span] = merged(self.suite, parts)
         return cache[span]
 
+    def _wholes_of(self, length: Duration) -> Wholes:
+        """Return what keeps the parts of the last window of a length, across slices."""
+        found = self._wholes.pop(str(length), None) or Wholes(self.suite)
+        self._wholes[str(length)] = found
+        for old in list(self._wholes)[:-_LENGTHS]:
+            self._wholes.pop(old, None)
+        return found
+
     @contextmanager
     def _prepared(
         self, length: Duration, end: object, of: Content = "metrics"
@@ -274,9 +289,17 @@ class Queries:
             yield pipeline, span if pipeline.keeps(span) else self._span_of(length, until)
 
     def _prepare(self, span: Span, go_on: GoOn | None = None, *, of: Content = "metrics") -> None:
-        """Merge the tree nodes that a span is read from, without holding the lock."""
+        """Read and merge the tree nodes that a span is read from, without holding the lock."""
         if go_on is not None:
             go_on()
+        with self._local() as pipeline:
+            unread = pipeline.unread(span, of)
+        for tree, document in unread:
+            if go_on is not None:
+                go_on()
+            states = document.states()
+            with self._local():
+                tree.fill(document, states)
         with self._local() as pipeline:
             missing = pipeline.unmerged(span, self.clock, of)
         for tree, node in missing:
@@ -384,10 +407,13 @@ class Wholes:
 
     def shown(self, parts: Sequence[State]) -> Any:
         """Return the set or metric of all rows of a window that consists of these parts."""
+        return self._keys.inner._at(self.state(parts))
+
+    def state(self, parts: Sequence[State]) -> State:
+        """Return the state of all rows of a window that consists of these parts."""
         found = [self._known.get(id(part)) or (part, self._keys.whole(part)) for part in parts]
         self._known = {id(part): (part, whole) for part, whole in found}
-        inner = self._keys.inner
-        return inner._at(merged(inner, [whole for _, whole in found]))
+        return merged(self._keys.inner, [whole for _, whole in found])
 
 
 def series_of(

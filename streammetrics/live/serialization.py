@@ -1,8 +1,8 @@
-"""The file format of a `Live`: panes, waiting rows, and individually kept rows."""
+"""The file format of a `Live`, and of its state in a store: panes, and rows one by one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,28 +12,91 @@ from streammetrics.core.errors import (
     StateFormatError,
     an,
 )
-from streammetrics.core.feeding.many import StateTable
+from streammetrics.core.feeding.many import StateTable, are_facts
 from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.registry import registered_name
-from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.state.container import packed
+from streammetrics.core.state.arrays import json_array, json_of, nested, part, take_array
+from streammetrics.core.state.container import packed, unpacked
 from streammetrics.live.config import Config
 from streammetrics.live.events import LATEST, SECOND, column_arrays, column_of
 from streammetrics.live.index import LABELLED, LabelRows, Predictions
 from streammetrics.live.join import kept_rows
-from streammetrics.live.panes import NEVER, Panes
+from streammetrics.live.panes import NEVER, Document, Panes, digest, runs
 from streammetrics.live.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.mergeable import Description
-    from streammetrics.core.types import Array, Arrays, Document
+    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Document as Told
     from streammetrics.live.join import Join, RowBlock
     from streammetrics.live.possible.unlabelled import UnlabelledPanes
+
+
+class Base(NamedTuple):
+    """A state in a store: all but the panes, and the documents of these, which are read later.
+
+    Attributes:
+        head: The bytes of all but the panes.
+        documents: The bytes of documents by their names; empty for those that the store has.
+        size: The bytes of both, with those that the store has.
+    """
+
+    head: bytes
+    documents: dict[str, bytes]
+    size: int
+
+
+def base_of(cls: type, pipeline: Pipeline, known: Collection[str]) -> Base:
+    """Return the state of a settled pipeline for a store that has some documents."""
+    documents: dict[str, bytes] = {}
+    sizes: dict[str, int] = {}
+
+    def write(panes: Panes) -> dict[str, Array]:
+        names = []
+        for row in panes.rows:
+            for name, size, blob in row.documents(known):
+                names.append(name)
+                sizes[name] = size
+                documents[name] = documents.get(name) or blob
+        told = {"documents": json_array(names), "facts": json_array([*panes.facts])}
+        return _numbers(panes) | told
+
+    head = packed(*described(cls, pipeline, write))
+    return Base(head, documents, len(head) + sum(sizes.values()))
+
+
+def pipeline_in(base: Base) -> Pipeline:
+    """Return the pipeline of a state in a store; its panes are read when they are needed.
+
+    Raises:
+        StateFormatError: The bytes are not those that were written.
+    """
+    for name, blob in base.documents.items():
+        if digest(blob) != name:
+            raise StateFormatError("the checksum of panes does not match")
+
+    def take(arrays: Arrays, panes: Panes) -> None:
+        names, facts = (json_of(take_array(arrays, n, "uint8")) for n in ("documents", "facts"))
+        every = _tiers(arrays, panes)
+        found = [[*runs(numbers)] for numbers in every]
+        if not isinstance(names, list) or len(names) != sum(map(len, found)):
+            raise StateFormatError("the panes of the state do not fit its documents")
+        if not isinstance(facts, list) or len(facts) != len(panes.facts):
+            raise StateFormatError("the panes of the state do not fit its metrics")
+        if not all(map(are_facts, facts)) or not base.documents.keys() >= set(names):
+            raise StateFormatError("the state lacks facts or documents of its panes")
+        rest, panes.facts = iter(names), tuple(facts)
+        for row, groups in zip(panes.rows, found, strict=True):
+            pairs = [(group, next(rest)) for group in groups]
+            row.put_unread(Document(panes.plan, base.documents[n], n, g) for g, n in pairs)
+
+    file = unpacked(base.head)
+    return read(file.meta, file.arrays, take)
 
 
 def bytes_of(cls: type, pipeline: Pipeline) -> bytes:
@@ -51,8 +114,17 @@ def pipeline_of(blob: bytes) -> Pipeline:
     return pipeline
 
 
-def described(cls: type, pipeline: Pipeline) -> Description:
-    """Return the metadata and arrays of a settled pipeline, and an empty opening."""
+def described(
+    cls: type, pipeline: Pipeline, write: Callable[[Panes], dict[str, Array]] | None = None
+) -> Description:
+    """Return the metadata and arrays of a settled pipeline, and an empty opening.
+
+    Args:
+        cls: The class of the live state.
+        pipeline: The pipeline.
+        write: Returns panes as arrays; by default all of their states.
+    """
+    write = write or _panes
     rows, row_arrays = _rows(pipeline.join)
     newest = pipeline.newest.settled()
     told = {
@@ -69,11 +141,11 @@ def described(cls: type, pipeline: Pipeline) -> Description:
         told["observations"], observed = _rows(pipeline.identified)
     arrays = {
         "suite": np.frombuffer(pipeline.suite.to_bytes(), np.uint8),
-        **nested("panes", _panes(pipeline.panes)),
-        **nested("counted", _panes(pipeline.counted)),
-        **nested("left", _left(pipeline.left)),
-        **(nested("judged", _panes(pipeline.judged)) if pipeline.judged.plan.schemas else {}),
-        **(nested("inputs", _panes(pipeline.watched)) if pipeline.inputs else {}),
+        **nested("panes", write(pipeline.panes)),
+        **nested("counted", write(pipeline.counted)),
+        **nested("left", _left(pipeline.left, write)),
+        **(nested("judged", write(pipeline.judged)) if pipeline.judged.plan.schemas else {}),
+        **(nested("inputs", write(pipeline.watched)) if pipeline.inputs else {}),
         **nested("references", pipeline.inputs.arrays()),
         **nested("rows", row_arrays),
         **nested("observations", observed),
@@ -82,8 +154,17 @@ def described(cls: type, pipeline: Pipeline) -> Description:
     return told, arrays, ""
 
 
-def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
-    """Return the pipeline described by metadata and arrays, fully validated."""
+def read(
+    meta: Mapping[str, object], arrays: Arrays, take: Callable[[Arrays, Panes], None] | None = None
+) -> Pipeline:
+    """Return the pipeline described by metadata and arrays, fully validated.
+
+    Args:
+        meta: The metadata.
+        arrays: The arrays.
+        take: Reads panes that `described` has written with the counterpart of this function.
+    """
+    take = take or _read_panes
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
@@ -99,10 +180,10 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
         kept["inputs"] = pipeline.watched
     for name, panes in kept.items():
         panes.newest = newest
-        _read_panes(part(arrays, name), panes)
+        take(part(arrays, name), panes)
     pipeline.left.advance(newest)
     if left := part(arrays, "left"):
-        _read_left(left, pipeline.left)
+        _read_left(left, pipeline.left, take)
     try:  # rows from a file are validated like a caller's
         _read_rows(meta.get("rows"), part(arrays, "rows"), pipeline.join, pipeline)
         pipeline.identified.newest = pipeline.join.newest
@@ -144,56 +225,65 @@ def _pipeline(suite: Mergeable, config: Config) -> Pipeline:
 # --- panes ---------------------------------------------------------------------------------------
 
 
-def _panes(panes: Panes) -> dict[str, Array]:
-    numbers, states = [], []
-    for row in panes.rows:
-        numbers.append(np.array(list(row.states), np.int64))
-        states += [state for number in numbers[-1].tolist() if (state := row.settled(number))]
+def _numbers(panes: Panes) -> dict[str, Array]:
+    """Return the numbers of the panes, and how many there are in each tier."""
+    numbers = [np.array(list(row.states), np.int64) for row in panes.rows]
     counts = np.array([len(mine) for mine in numbers], np.int64)
-    table = StateTable.of(panes.plan, states)
-    own = {"numbers": np.concatenate(numbers), "tiers": counts}
-    return {**own, **nested("states", table.arrays())}
+    return {"numbers": np.concatenate(numbers), "tiers": counts}
 
 
-def _read_panes(arrays: Arrays, panes: Panes) -> None:
+def _panes(panes: Panes) -> dict[str, Array]:
+    every = (row.settled(number) for row in panes.rows for number in list(row.states))
+    table = StateTable.of(panes.plan, [state for state in every if state is not None])
+    return {**_numbers(panes), **nested("states", table.arrays())}
+
+
+def _tiers(arrays: Arrays, panes: Panes) -> list[list[int]]:
+    """Return the numbers of the panes of each tier."""
     numbers, counts = take_array(arrays, "numbers", "int64"), take_array(arrays, "tiers", "int64")
     if len(counts) != len(panes.tiers) or counts.min() < 0 or counts.sum() != len(numbers):
         raise StateFormatError("the panes of the state do not fit its tiers")
-    table = StateTable.restored(panes.plan, part(arrays, "states"), len(numbers))
-    states = [table.at(place) for place in range(table.size)]
-    start = 0
-    for tier, row, count in zip(panes.tiers, panes.rows, counts.tolist(), strict=True):
-        mine = numbers[start : start + count]
-        if count and not (
+    found = np.split(numbers, np.cumsum(counts)[:-1])
+    for tier, mine in zip(panes.tiers, found, strict=True):
+        if len(mine) and not (
             panes.newest >= 0
             and (np.diff(mine) > 0).all()
             and tier.oldest(panes.newest) <= mine[0]
             and mine[-1] <= tier.number(panes.newest)
         ):
             raise StateFormatError("the numbers of the panes are not those that are kept")
-        row.put(dict(zip(mine.tolist(), states[start : start + count], strict=True)))
-        start += count
+    return [mine.tolist() for mine in found]
+
+
+def _read_panes(arrays: Arrays, panes: Panes) -> None:
+    every = _tiers(arrays, panes)
+    table = StateTable.restored(panes.plan, part(arrays, "states"), sum(map(len, every)))
+    states = map(table.at, range(table.size))
+    for row, numbers in zip(panes.rows, every, strict=True):
+        row.put(dict(zip(numbers, states, strict=False)))
     try:
         panes.agree()
     except InvalidBatchError as error:
         raise StateFormatError(f"the panes saw different kinds of rows: {error}") from error
 
 
-def _left(left: UnlabelledPanes) -> dict[str, Array]:
+def _left(left: UnlabelledPanes, write: Callable[[Panes], dict[str, Array]]) -> dict[str, Array]:
     """Return the arrays of the rows that left without a label, if there are any."""
     if not any(row.states for panes in left.columns.values() for row in panes.rows):
         return {}
     arrays: dict[str, Array] = {}
     for place, (_, panes) in enumerate(sorted(left.columns.items())):
-        arrays |= nested(str(place), _panes(panes))
+        arrays |= nested(str(place), write(panes))
     return arrays
 
 
-def _read_left(arrays: Arrays, left: UnlabelledPanes) -> None:
+def _read_left(
+    arrays: Arrays, left: UnlabelledPanes, take: Callable[[Arrays, Panes], None]
+) -> None:
     if {name.partition("/")[0] for name in arrays} != set(map(str, range(len(left.columns)))):
         raise StateFormatError("the state lacks its rows that stayed unlabelled")
     for place, (_, panes) in enumerate(sorted(left.columns.items())):
-        _read_panes(part(arrays, str(place)), panes)
+        take(part(arrays, str(place)), panes)
 
 
 def _time(value: object) -> int:
@@ -205,13 +295,13 @@ def _time(value: object) -> int:
 # --- waiting rows --------------------------------------------------------------------------------
 
 
-def _rows(join: Join) -> tuple[Document, dict[str, Array]]:
+def _rows(join: Join) -> tuple[Told, dict[str, Array]]:
     table, others = join.table, join.other_labels()
     keys, times = table.keys[: len(table)], table.times.values
     order = np.lexsort((keys[:, 1], keys[:, 0], times))
     rows, flags = table.at(order), table.flags.values[order].astype(np.uint8)
     names = list(join.names) if len(table) else []
-    told: Document = {"newest": join.newest, "displaced": join.evicted_until, "names": names}
+    told: Told = {"newest": join.newest, "displaced": join.evicted_until, "names": names}
     if join.limit < join.oldest:  # the base of a store, in which rows wait for other workers
         told["limit"] = join.limit
     arrays: dict[str, Array] = {"keys": rows.keys, "times": rows.times, "flags": flags}
@@ -248,12 +338,14 @@ def _read_rows(told: object, arrays: Arrays, join: Join, pipeline: Pipeline) -> 
     if limit != NEVER:
         join.limit = limit
     if len(times):
-        _check_rows(keys, times, flags, join)
+        _check_rows(times, flags, join)
         every = dict(zip(names, columns, strict=True))
         pipeline.keys.check(pipeline.inputs.rest(every), without=join.label)
         pipeline.inputs.check(every)
         join.name(names)
         join.table.append(Predictions(keys, times, tuple(columns)))
+        if (join.table.find(keys) != np.arange(len(keys))).any():
+            raise StateFormatError("the waiting rows of the state are not valid")
         labelled = np.flatnonzero(flags & LABELLED > 0)
         if labelled.size and not join.label:
             raise StateFormatError("observations of the state have labels beside their own")
@@ -266,11 +358,9 @@ def _read_rows(told: object, arrays: Arrays, join: Join, pipeline: Pipeline) -> 
         join.put_alone(_read_labels(alone, _taken_keys(alone)))
 
 
-def _check_rows(keys: Any, times: Any, flags: Any, join: Join) -> None:
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    twice = (np.diff(keys[order, 0]) == 0) & (np.diff(keys[order, 1]) == 0)
+def _check_rows(times: Any, flags: Any, join: Join) -> None:
     timely = join.floor <= times.min() and times.max() <= join.newest
-    if twice.any() or flags.max() >= 64 or not timely or len(keys) > join.config.max_pending:
+    if flags.max() >= 64 or not timely or len(flags) > join.config.max_pending:
         raise StateFormatError("the waiting rows of the state are not valid")
 
 

@@ -11,10 +11,10 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError, StreamMetricsError
+from streammetrics.live.serialization import Base
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
 
 FORMAT = 1
 _APPLICATION = 0x736D4C76  # identifies these SQLite files
@@ -33,6 +33,7 @@ create table base (
     claimed integer not null
 );
 create table parts (place integer primary key, blob blob not null);
+create table documents (name text primary key, through integer not null, blob blob not null);
 create table journal (
     seq integer primary key autoincrement,
     worker text not null, number integer not null, blob blob not null
@@ -75,13 +76,6 @@ class StoreError(StreamMetricsError):
 
 class StoreWarning(UserWarning):
     """A store cannot be written; events stay in memory, and writing is retried."""
-
-
-class Base(NamedTuple):
-    """The state of all parts up to a sequence number."""
-
-    through: int
-    blob: bytes
 
 
 class JournalPart(NamedTuple):
@@ -248,11 +242,23 @@ class Store:
             self.check_place()
         return Transaction(self._db, "begin immediate")
 
-    def base(self) -> Base:
-        """Return the base; its blob is empty if nothing has been folded yet."""
+    @property
+    def through(self) -> int:
+        """The sequence number of the last part in the base."""
         (through,) = self._db.execute("select through from base").fetchone()
+        return int(through)
+
+    def base(self) -> Base | None:
+        """Return the base, the state of all parts up to `through`; ``None`` before any fold."""
         parts = self._db.execute("select blob from parts order by place").fetchall()
-        return Base(through, b"".join(blob for (blob,) in parts))
+        documents = dict(self._db.execute("select name, blob from documents").fetchall())
+        head = b"".join(blob for (blob,) in parts)
+        size = len(head) + sum(map(len, documents.values()))
+        return Base(head, documents, size) if parts else None
+
+    def documents(self) -> set[str]:
+        """Return the names of the documents of the base."""
+        return {name for (name,) in self._db.execute("select name from documents")}
 
     def counters(self) -> dict[str, int]:
         """Return the counters of all workers, and `unmatched`, which belongs to the base."""
@@ -340,7 +346,12 @@ class Store:
             where seq > (select through from base)
         """
         (waiting,) = self._db.execute(query, (_PART,)).fetchone()
-        (size,) = self._db.execute("select coalesce(sum(length(blob)), 0) from parts").fetchone()
+        # A fold replaces the head of the base, and the documents of panes that have changed.
+        size = """
+            select (select coalesce(sum(length(blob)), 0) from parts) + coalesce(sum(
+                length(blob)), 0) from documents where through = (select through from base)
+        """
+        (size,) = self._db.execute(size).fetchone()
         (claimed,) = self._db.execute("select claimed from base").fetchone()
         # Each claim quadruples the limit, so that another worker folds if the claimant has died.
         return bool(waiting > max(_LEAST, size // 2) << 2 * claimed)
@@ -353,33 +364,42 @@ class Store:
         (through,) = db.execute(query).fetchone()
         return int(through)
 
-    def fold(self, through: int, unmatched: int, blob: bytes) -> None:
-        """Replace the base by the state of the parts up to `through`, unless the base is newer."""
-        db = self._db
-        (before,) = db.execute("select through from base").fetchone()
-        if before >= through:
+    def fold(self, through: int, unmatched: int, base: Base) -> None:
+        """Replace the base by the state of the parts up to `through`, unless the base is newer.
+
+        If another worker has removed a document that is needed, nothing changes, and the next fold
+        writes it.
+        """
+        db, before = self._db, self.through
+        lacking = {name for name, blob in base.documents.items() if not blob} - self.documents()
+        if before >= through or lacking:
             return
-        self._put_base(through, before, unmatched, blob)
+        self._put_base(through, before, unmatched, base)
         db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))
 
-    def _put_base(self, through: int, kept: int, unmatched: int, blob: bytes) -> None:
+    def _put_base(self, through: int, kept: int, unmatched: int, base: Base) -> None:
         """Replace the base, and delete the parts of the journal up to `kept`."""
-        db = self._db
+        db, there, documents = self._db, self.documents(), base.documents
         db.execute("delete from parts")
-        for start in range(0, len(blob), _CHUNK):
-            db.execute("insert into parts (blob) values (?)", (blob[start : start + _CHUNK],))
+        for start in range(0, len(base.head), _CHUNK):
+            chunk = base.head[start : start + _CHUNK]
+            db.execute("insert into parts (blob) values (?)", (chunk,))
+        gone = [(name,) for name in there - documents.keys()]
+        db.executemany("delete from documents where name = ?", gone)
+        new = [(name, through, documents[name]) for name in documents.keys() - there]
+        db.executemany("insert into documents values (?, ?, ?)", new)
         db.execute(
             "update base set through = ?, kept = ?, counters = ?, claimed = 0",
             (through, kept, json.dumps({**self.counters(), "unmatched": unmatched})),
         )
         db.execute("delete from journal where seq <= ?", (kept,))
 
-    def rewrite(self, unmatched: int, blob: bytes) -> None:
+    def rewrite(self, unmatched: int, base: Base) -> None:
         """Replace the base by a state of all parts, and erase what was there before."""
         self._db.execute("pragma secure_delete=on")
         with self.writing():
             through = self.claim()
-            self._put_base(through, through, unmatched, blob)
+            self._put_base(through, through, unmatched, base)
 
     @property
     def unfolded(self) -> bool:

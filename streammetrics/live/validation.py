@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT, near
-from streammetrics.core.columns.column import EXACT
+from streammetrics.core.columns.column import EXACT, distinct
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.labels import flat, one_kind
 from streammetrics.core.columns.nested import Nested
@@ -376,7 +376,7 @@ def representative_rows(
         if kinds.get(name, "number") == "number":
             rows.append(np.array([values.argmin(), values.argmax()]))
         else:
-            rows.append(np.unique(values, return_index=True)[1])
+            rows.append(distinct(values)[1])
     some = np.unique(np.concatenate(rows))
     return {name: column[some] for name, column in columns.items()}
 

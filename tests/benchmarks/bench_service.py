@@ -14,11 +14,13 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
+import numpy as np
 import psutil
 from measuring import Figure, readable
 from peers import MissingPeer, peer
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 CONFIG = """
 [metrics]
-auc = "ROCAUC"
+auc = {auc}
 loss = "LogLoss"
 accuracy = "Accuracy(threshold=0.5)"
 [columns]
@@ -45,6 +47,7 @@ y_score = "score"
 [live]
 store = "live.db"
 tiers = [["1min", "3h"], ["1h", "15d"], ["1d", "400d"]]
+{by}
 [server]
 workers = {workers}
 """
@@ -52,16 +55,19 @@ ROUNDS, SECONDS = 5, 1.5
 BODIES = 100  # that each client sends, over and over
 LINES, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 RESTARTS = 1000
-GOAL = 200_000  # events a second
+KEYS, AT_ONCE = 1000, 100_000  # slices, and rows that are observed at once
+GOAL, GOAL_SLICED = 200_000, 100_000  # events a second
+SLICED = 'by = [["country"]]'  # of the configuration
 PAGE = ("", "page.css", "page.js", "draw.js", "icon.svg")
 
 
 @contextmanager
-def serving(workers: int = 1) -> Iterator[Service]:
-    """Run a service of its own configuration, with an empty store."""
+def serving(workers: int = 1, by: str = "") -> Iterator[Service]:
+    """Run a service of its own configuration, with an empty store; slices have fewer bins."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "live.toml")
-        path.write_text(CONFIG.format(workers=workers))
+        auc = "'ROCAUC(max_bins=1024)'" if by else '"ROCAUC"'
+        path.write_text(CONFIG.format(workers=workers, auc=auc, by=by))
         with Service(path) as service:
             yield service
             service.end()
@@ -120,7 +126,7 @@ def worked(process):
     return sum(sum(each.cpu_times()[:2]) for each in every)
 
 
-def rates(form, make, rows, workers):
+def rates(form, make, rows, workers, by=""):
     """Return events a second, by the wall's clock and by the processor's time: the best of some.
 
     The first round is not counted: libraries are loaded in it.
@@ -129,7 +135,7 @@ def rates(form, make, rows, workers):
     many = max(1, BODIES * 1000 // rows // clients)
     bodies = [[write(make(rows, i * clients + n)) for i in range(many)] for n in range(clients)]
     found = []
-    with serving(workers) as service:
+    with serving(workers, by) as service:
         process = psutil.Process(service.process.pid)
         for _ in range(ROUNDS + 1):
             taken, before, start = [], worked(process), time.monotonic()
@@ -156,13 +162,16 @@ def events(scale):
         (LINES, observed, 10, 1, None),
         (LINES, observed, 1000, 2, None),
         (LINES, joined, 1000, 1, None),
+        (LINES, of_keys, 200, 1, GOAL_SLICED),
         (ARROW, observed, 1000, 1, GOAL),
         (ARROW, observed, 10_000, 1, None),
         (ARROW, observed, 1000, 2, None),
         (ARROW, joined, 1000, 1, None),
     ):
-        wall, alone = rates(form, make, rows, workers)
+        by = SLICED if make is of_keys else ""
+        wall, alone = rates(form, make, rows, workers, by)
         what = "predict and label" if make is joined else "observe"
+        what += ", 1,000 slices" * bool(by)
         of = "lines of JSON" if form == LINES else "Arrow"
         title = f"POST /events, {what}, {rows:,} a request, {of}, {workers} worker"
         text = f"{wall:,.0f} events a second; {alone:,.0f} a second of the service's processor time"
@@ -241,4 +250,134 @@ def seen(service, driver, place):
     return time.monotonic() - start
 
 
-BENCHMARKS = {"service events": events, "service scrapes": scrapes, "service page": page}
+# --- beside a long history ----------------------------------------------------------------------
+
+
+def of_keys(n, place):
+    """Yield events that have their label and one of many slice keys with them."""
+    for i, event in enumerate(observed(n, place)):
+        yield {**event, "country": f"key {(place * n + i) * 31 % KEYS}"}
+
+
+def fill(live, days, rows):
+    """Observe rows evenly over some days until now."""
+    dice, now, names = np.random.default_rng(0), time.time(), [f"key {n}" for n in range(KEYS)]
+    for times in np.split(
+        now - days * 86_400 * np.linspace(1, 0, rows, endpoint=False), rows // AT_ONCE
+    ):
+        score = dice.random(AT_ONCE)
+        label = (dice.random(AT_ONCE) < score).astype(int)
+        keys = np.array(names)[dice.integers(0, KEYS, AT_ONCE)]
+        live.observe(time=times, label=label, score=score, country=keys)
+
+
+def waits(live, rows):
+    """Predict rows over the last day, with the labels of all of them."""
+    dice, now = np.random.default_rng(0), time.time()
+    for ids in np.split(np.arange(rows), rows // AT_ONCE):
+        times, score = now - 86_400 + ids * (86_000 / rows), dice.random(AT_ONCE)
+        keys = np.array([f"key {n}" for n in range(KEYS)])[dice.integers(0, KEYS, AT_ONCE)]
+        live.predict(id=ids, time=times, score=score, country=keys)
+        live.label(id=ids, time=times + 60, label=(dice.random(AT_ONCE) < score).astype(int))
+
+
+def ready(scale):
+    """How soon a service is ready with a large store, of panes by slice and of rows that wait."""
+    figures = []
+    for what, make, rows in (
+        ("panes of 1,000 slices", partial(fill, days=60), int(200 * scale) * AT_ONCE),
+        ("rows that wait for corrections", waits, int(60 * scale) * AT_ONCE),
+    ):
+        with serving(by=SLICED) as service:
+            service.end()
+            with settings(service.config).live() as live:
+                make(live, rows=rows)
+            size, walls, alone = Path(live._ingest.journal._path).stat().st_size, [], []
+            for _ in range(3):
+                start = time.monotonic()
+                service.start()
+                walls.append(time.monotonic() - start)
+                alone.append(worked(psutil.Process(service.process.pid)))
+                service.end()
+        text = f"{readable(min(alone))} of the processor's time; {readable(min(walls))}"
+        title = f"ready with a store of {size / 1e6:,.0f} MB: {what}"
+        figures.append(Figure(title, text, "2 s", min(alone) <= 2))
+    return figures
+
+
+def beside(scale):
+    """Requests with events and scrapes while windows of 30 days are read, all of one worker."""
+    seconds, posts, scraped, reads, wrong = 120 * scale, [], [], [], []
+    with serving(by=SLICED) as service:
+        service.end()
+        with settings(service.config).live() as live:
+            fill(live, 30, int(20 * min(scale, 1)) * AT_ONCE)
+        service.start()
+        process, until = psutil.Process(service.process.pid), time.monotonic() + seconds
+        before = worked(process)
+        bodies = [as_lines(of_keys(200, place)) for place in range(BODIES)]
+        paths = [
+            "/api/series?window=1d&every=1d&span=30d",
+            "/api/slices?window=30d",
+            "/api/now?window=30d",
+        ]
+        every = [
+            (posts, lambda n: ("POST", "/events", bodies[n % BODIES]), 0.02),
+            (scraped, lambda n: ("GET", "/metrics", None), 0.5),
+            (reads, lambda n: ("GET", paths[n % len(paths)], None), 0.0),
+        ]
+        threads = [
+            threading.Thread(target=call, args=(service.port, of, pause, until, taken, wrong))
+            for taken, of, pause in every
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        used = worked(process) - before
+    figures = [
+        Figure(
+            f"{what} beside reads of 30 days, 99 of 100",
+            f"{readable(float(np.quantile(taken, 0.99)))}, the median "
+            f"{readable(statistics.median(taken))} of {len(taken)}",
+            goal and readable(goal),
+            None if goal is None else bool(np.quantile(taken, 0.99) <= goal),
+        )
+        for what, taken, goal in (
+            ("POST /events, 200 a request", posts, 0.05),
+            ("scrape of /metrics", scraped, 0.1),
+            ("a read", reads, None),
+        )
+    ]
+    text = f"{len(wrong)} of {len(posts) + len(scraped) + len(reads)}: {sorted(set(wrong))}"
+    share = f"{used / seconds:.2f} of a processor"
+    return [
+        *figures,
+        Figure("  answers other than 200 and 202", text, "0", not wrong),
+        Figure("  the service took", share, "", None),
+    ]
+
+
+def call(port, of, pause, until, taken, wrong):
+    """Send requests one after the other until it is time; note how long each took, and errors."""
+    asked, n = HTTPConnection("127.0.0.1", port, timeout=60), 0
+    while time.monotonic() < until:
+        start = time.perf_counter()
+        asked.request(*of(n), {"content-type": LINES})
+        answer = asked.getresponse()
+        answer.read()
+        taken.append(time.perf_counter() - start)
+        if answer.status not in {200, 202}:
+            wrong.append(answer.status)
+        n += 1
+        time.sleep(pause)
+    asked.close()
+
+
+BENCHMARKS = {
+    "service events": events,
+    "service scrapes": scrapes,
+    "service page": page,
+    "service ready": ready,
+    "service beside": beside,
+}

@@ -86,7 +86,7 @@ def test_panes_that_expired_early_are_told(config, capsys):
             live.observe(time=START + 60 * row, score=0.75, label=1)
         journal = live.flush()._ingest.journal
         live._shared.current.evict((START // 60 + 100, 0, 0))
-        journal._fold_rest()
+        journal._fold(lambda: True)
     assert main(["live", "status", str(config)]) == 0
     text = capsys.readouterr().out
     assert "Expired early, because the store has reached max_store (UTC)" in text

@@ -287,13 +287,13 @@ def test_a_locked_file_keeps_events_in_memory_until_it_is_free(path, monkeypatch
 def test_closing_waits_for_events_to_be_written_and_for_nothing_else(path, monkeypatch):
     folds = []
 
-    def busy(keeper):
+    def busy(keeper, due):
         folds.append(keeper)
         raise sqlite3.OperationalError("database is locked")
 
     with joined(store=path) as service:
         send(service, 0)
-        monkeypatch.setattr(journal_module.Journal, "_fold_rest", busy)
+        monkeypatch.setattr(journal_module.Journal, "_claim", busy)
     assert len(folds) == 1
     monkeypatch.undo()
     with joined(store=path) as service:
@@ -459,7 +459,7 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
         joined(store=tmp_path / "nowhere" / "live.db")
 
 
-@pytest.mark.parametrize("table", ["journal", "parts"])
+@pytest.mark.parametrize("table", ["journal", "parts", "documents"])
 def test_a_store_with_a_damaged_state_is_told_by_its_name(path, table):
     with sm.Live(sm.Mean(), store=path) as state:
         state.observe(time=START, values=1.0)

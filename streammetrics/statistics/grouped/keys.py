@@ -72,6 +72,8 @@ Part = str | int | bool | datetime.date | Bin | None
 
 def encoded(part: Part) -> str:
     """Return one part of a key as JSON."""
+    if type(part) is str:
+        return encode_basestring_ascii(part)
     if type(part) is int:
         return str(part)
     if isinstance(part, Bin):
