@@ -18,6 +18,7 @@ from streammetrics.core.confidence import (
     unsure,
     without,
 )
+from streammetrics.core.counting import added_at
 from streammetrics.core.errors import NoConfidenceError
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import (
@@ -877,28 +878,36 @@ def of_labelings(
     return ConfidenceInterval(float(low), float(high), asked.level, method)
 
 
+_SHARE = 20  # log2 of the rows of which one is left out; of more rows, as large a share
+
+
 def _jackknife(
     metric: LabelingMetric[float], value: float, rows: Places, columns: Places, counts: Counts
 ) -> tuple[float, float]:
-    """Return the standard error and the bias; a row of each pair of labels is left out in turn."""
+    """Return the standard error and the bias; a row of each pair of labels is left out in turn.
+
+    Of very many rows, several are: one would not move the value by more than it is rounded.
+    """
     n = int(counts.sum())
     if n < 2:
         return 0.0, 0.0
-    values = np.zeros(counts.size)
-    for place in range(counts.size):
+    most = max(1, n >> _SHARE)
+    moves = np.zeros(counts.size)  # by each row
+    for place, fewer in enumerate(np.minimum(counts, most).tolist()):
         left = counts.copy()
-        left[place] -= 1
-        values[place] = metric.read(overlap(rows, columns, left))
-    mean = float(counts @ values) / n
-    error = math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
-    return error, (n - 1) * (mean - value)
+        left[place] -= fewer
+        moves[place] = (metric.read(overlap(rows, columns, left)) - value) / fewer
+    shares = counts / n
+    mean = float(shares @ moves)
+    error = math.sqrt((n - 1) * float(shares @ (moves - mean) ** 2))
+    return error, (n - 1) * mean / most
 
 
 def overlap(rows: Places, columns: Places, counts: Counts) -> Overlap:
     """Return the overlap for counts that may be 0."""
     occurs = counts > 0
     sides = [np.unique(side[occurs], return_inverse=True)[1] for side in (rows, columns)]
-    sizes = [np.bincount(side, counts[occurs]).astype(np.int64) for side in sides]
+    sizes = [added_at(side, counts[occurs], side.max(initial=-1) + 1) for side in sides]
     return Overlap(int(counts.sum()), counts[occurs], sides[0], sides[1], sizes[0], sizes[1])
 
 

@@ -165,3 +165,31 @@ def test_a_grid_of_ranks_tells_nearly_as_much_as_all_of_them():
 def test_a_perfect_rank_correlation_has_exact_limits():
     interval = sm.KendallTau().update([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]).confidence()
     assert tuple(interval) == pytest.approx((2 * 0.025 ** (1 / 5) - 1, 1.0))
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.CramersV(), sm.TheilsU(), sm.MutualInfo(), sm.AdjustedMutualInfo(), sm.FowlkesMallows(),
+        sm.AdjustedRandIndex(), sm.PearsonsContingencyCoefficient(),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_limits_of_clusterings_shrink_with_the_root_of_any_number_of_rows(metric):
+    sides = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
+    counts = np.array([50, 3, 2, 4, 60, 5, 1, 7, 40])
+
+    def width(power):
+        low, high = metric.copy().update(*sides, counts=counts * 10**power).confidence()
+        return (high - low) * 10 ** (power / 2)
+
+    # Differences are those of bias, and of the share of rows that is left out.
+    assert [width(power) for power in (8, 12, 15)] == pytest.approx([width(6)] * 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("cls", [sm.CramersV, sm.TschuprowsT, sm.PearsonsContingencyCoefficient])
+def test_associations_of_very_many_rows_that_are_nearly_independent_have_limits(cls):
+    n = 10**17
+    counts = [n // 4 + 1000, n // 4, n // 4, n // 4]
+    low, high = cls().update([1, 1, 0, 0], [1, 0, 1, 0], counts=counts).confidence()
+    assert low == 0 < high < 1e-9
