@@ -151,4 +151,5 @@ ELSEWHERE = {
     "worderrorrate": "WER",
     "wordinfolost": "WIL",
     "wordinfopreserved": "WIL",
+    "youden": "Informedness",
 }

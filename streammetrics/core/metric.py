@@ -328,7 +328,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         except ArithmeticError:  # overflow, or division by an underflowed number
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if has_nan(interval):
-            why = "its rows do not tell how it varies" if n_rows else "no rows were seen"
+            why = "its rows do not tell how it varies" if n_rows else self._no_rows()
             warn_undefined(
                 f"{type(self).__name__} has limits that are nan: {why} ({interval.method})", depth
             )

@@ -253,7 +253,8 @@ def no_squares(metric: Metric[object]) -> NoConfidenceError:
     return without(
         metric,
         "its state holds sums of weights and not of their squares, which say how many rows they "
-        "are worth: some lie so far from 1 that a square is not a float64; rescale such weights",
+        "are worth: weights, or counts of rows, lie so far from 1 that squares are not summed; rescale "
+        "such weights",
     )
 
 
