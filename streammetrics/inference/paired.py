@@ -290,7 +290,9 @@ class TableFamily(PairedTest):
         if difference and chance > LEAST:
             z = -normal_quantile(chance / 2)
             error = max(error, abs(difference) / z if z > 0 else math.inf)
-        return estimated(difference, error, level, DELTA, math.inf, n)
+        total, of_squares = float(amounts.sum()), float(squares.sum())
+        df = math.inf if total == of_squares else freedom(total**2 / of_squares)
+        return estimated(difference, error, level, DELTA, df, n)
 
 
 def swap_chance(gaps: Floats, amounts: Floats, squares: Floats) -> float:

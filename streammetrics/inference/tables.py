@@ -39,10 +39,11 @@ from streammetrics.inference.distributions import (
 from streammetrics.metrics.arena import StrengthFit
 from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric, is_table
 from streammetrics.metrics.classification.view import Confusion, LabelCounts, RowCounts
-from streammetrics.metrics.clustering.pairs import Overlap
+from streammetrics.metrics.clustering.pairs import LabelingMetric, Overlap
 from streammetrics.metrics.families import BY, Family
 from streammetrics.statistics.tables import (
     ContingencyTable,
+    LabelPairs,
     LabelTables,
     RowTables,
     ThresholdTable,
@@ -64,11 +65,10 @@ if TYPE_CHECKING:
         TopKAccuracy,
         ZeroOneLoss,
     )
-    from streammetrics.metrics.clustering.pairs import LabelingMetric
     from streammetrics.metrics.scores.losses import BrierScore
     from streammetrics.statistics.matches import MatchTable
     from streammetrics.statistics.scores.losses import ProbabilityLossSum
-    from streammetrics.statistics.tables import LabelPairs, TopKHits
+    from streammetrics.statistics.tables import TopKHits
 
     Counts = Ints
 
@@ -253,8 +253,8 @@ def no_squares(metric: Metric[object]) -> NoConfidenceError:
     return without(
         metric,
         "its state holds sums of weights and not of their squares, which say how many rows they "
-        "are worth: weights, or counts of rows, lie so far from 1 that squares are not summed; rescale "
-        "such weights",
+        "are worth: weights, or counts of rows, lie so far from 1 that squares are not summed; "
+        "rescale such weights",
     )
 
 
@@ -296,10 +296,14 @@ def general(
     method = f"{JACKKNIFE}, {_SCALES.get(ends, 'logit')}"
     if isinstance(value, float):
         if math.isnan(low) and value in ends and math.isfinite(ends[1]):
-            return at_end(value, ends, smallest(amounts, squares), asked)
+            found = at_end(value, ends, smallest(amounts, squares), asked)
+            if value > ends[0]:
+                return found
+            high = max(found.high, _at_upper_recalls(metric, amounts, squares, asked.tail))
+            return ConfidenceInterval(found.low, high, asked.level, found.method)
         if (wider := by_shares(metric, value, amounts, squares, asked.tail)) is not None:
-            low, high = min(low, wider[0]), max(high, wider[1])
-            method += ", and shares of rare classes by Wilson's score"
+            low, high = float(np.fmin(low, wider[0])), float(np.fmax(high, wider[1]))
+            method += f", and {_OF_SHARES}"
         return ConfidenceInterval(low, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
 
@@ -343,13 +347,16 @@ def by_shares(
 
 def of_rare(
     metric: Any, asked: ConfidenceRequest, statistics: Sequence[object]
-) -> tuple[float, float] | None:
-    """Return the limits of `by_shares` for the state of a metric; ``None`` if it has none.
+) -> ConfidenceInterval | None:
+    """Return the limits of rows, where few or none are in error; ``None`` if enough are.
 
-    Limits of other kinds, which also see no variance in classes that are all right, are at least as
-    wide.
+    Limits of other kinds, which also see no variance in what is all right, are at least as wide.
     """
     (table, *more), exempt = statistics, (Family.HITS, Family.MISSES, Family.COST)
+    if isinstance(metric, LabelingMetric) and isinstance(table, LabelPairs) and table.counts.size:
+        value = metric.readout(table)
+        if isinstance(value, float):
+            return _at_largest(metric, asked, value, Overlap.of(table))
     is_one = isinstance(metric, ContingencyMetric) and not more and metric.family not in exempt
     if not is_one or not isinstance(table, ContingencyTable | ThresholdTable):
         return None
@@ -357,10 +364,12 @@ def of_rare(
         amounts, squares = tables_of(metric, asked, table)
         value = metric._of_table(amounts)
         if isinstance(value, float):
-            return by_shares(metric, value, amounts, squares, asked.tail)
+            sides = by_shares(metric, value, amounts, squares, asked.tail)
+            return sides and ConfidenceInterval(*sides, asked.level, _OF_SHARES)
     return None
 
 
+_OF_SHARES = "shares of rare classes by Wilson's score"
 _ACTUAL, _PREDICTED = 1, 2
 _LARGE = 700.0  # logarithm of what is near the largest float64
 
@@ -455,6 +464,24 @@ def at_end(
     method = f"Clopper-Pearson of the {n:g} rows of {of}: no row of these differs"
     below, above = (low + (high - low) * side for side in sides)
     return ConfidenceInterval(below, above, asked.level, method)
+
+
+def _at_upper_recalls(
+    metric: ContingencyMetric, amounts: Confusion, squares: Confusion, tail: float
+) -> float:
+    """Return the value where the recalls of all classes are at their upper limits at once.
+
+    A value of several recalls together, such as their product, is the smallest possible as long as
+    one recall is 0.
+    """
+    tp, of, of_squares = amounts.tp[0], amounts.actual[0], squares.actual[0]
+    seen = of > 0
+    unit = np.divide(of_squares, of, out=np.ones_like(of), where=seen)
+    share = share_limits(tp, of - tp, tail, (unit, unit))[1]
+    with np.errstate(divide="ignore"):  # of light rows
+        share = np.where(tp == 0, 1 - tail ** (unit / of), share)  # by Clopper and Pearson
+    found = read_at(metric, amounts, [np.where(seen, share, 0.0)[None] * of, of[None], of[None]])
+    return -math.inf if found is None else float(np.nan_to_num(found[0], nan=-math.inf))
 
 
 def _like(value: object, side: Floats) -> float | LabelledArray:
@@ -865,8 +892,7 @@ def of_labelings(
     # On the scale of logarithms, mutual information near 0 would have no upper limit to speak of.
     scale = ends[0], metric._largest(whole)
     low, high = limits(value, error, quantile, *(scale if math.isfinite(scale[1]) else UNBOUNDED))
-    if math.isfinite(scale[1]) and value >= scale[1] * (1 - _ROUNDED):
-        alone = at_end(value, scale, float(whole.true_sizes.min()), asked)
+    if (alone := _at_largest(metric, asked, value, whole)) is not None:
         if error <= _ROUNDED * value:
             return alone
         low, high = np.fmin(low, alone.low), np.fmax(high, alone.high)
@@ -877,6 +903,44 @@ def of_labelings(
         high = max(value, np.fmax(high, value - bias + reach))
         high = min(scale[1] if math.isfinite(ends[1]) else math.inf, high)
     return ConfidenceInterval(float(low), float(high), asked.level, method)
+
+
+_CELLS = 1 << 20  # most pairs of labels of a population with errors
+_POPULATION = 1 << 40  # its rows
+
+
+def _at_largest(
+    metric: LabelingMetric[float], asked: ConfidenceRequest, value: float, whole: Overlap
+) -> ConfidenceInterval | None:
+    """Return the limits of the largest value of these clusters; ``None`` for another value.
+
+    No row is in error. By Clopper and Pearson this still allows errors in a share of all rows, and
+    in a larger one of the rows of the smallest class. The lower limit is the smaller of the values
+    with either, where errors of a class are spread evenly over labels that it does not have: most
+    values fall faster than the share of correct rows.
+    """
+    ends = (metric.value_range or UNBOUNDED)[0], metric._largest(whole)
+    if not math.isfinite(ends[1]) or not value >= ends[1] * (1 - _ROUNDED):
+        return None
+    sizes, smallest = whole.true_sizes, int(whole.true_sizes.min())
+    alone = at_end(value, ends, smallest, asked)
+    shape = sizes.size, whole.pred_sizes.size + 1
+    if math.prod(shape) > _CELLS:
+        return alone
+    absent = np.ones(shape, np.bool_)
+    absent[whole.rows, whole.columns] = False
+    absent[:, -1] = ~absent[:, :-1].any(axis=1)  # a class that has every label gets a new one
+    scale, low = max(1, _POPULATION // whole.n), alone.low
+    for chosen, n in ((sizes > 0, whole.n), (np.arange(sizes.size) == sizes.argmin(), smallest)):
+        rate = clopper_pearson(0, n, asked.tail)[1] * chosen
+        rows, columns = np.nonzero(absent & chosen[:, None])
+        wrong = sizes * rate * scale / absent.sum(axis=1)
+        counts = whole.counts * (1 - rate[whole.rows]) * scale, wrong[rows]
+        sides = zip((whole.rows, whole.columns, counts[0]), (rows, columns, counts[1]), strict=True)
+        places, others, amounts = map(np.concatenate, sides)
+        low = min(low, metric.read(overlap(places, others, np.rint(amounts).astype(np.int64))))
+    method = f"the value at the error rate that {whole.n:,} rows without an error allow"
+    return ConfidenceInterval(low, alone.high, asked.level, f"{method} (Clopper-Pearson)")
 
 
 _SHARE = 20  # log2 of the rows of which one is left out; of more rows, as large a share

@@ -446,8 +446,8 @@ def _limits(
         low, high = float(low), float(high)
         asked = ConfidenceRequest(level, False, metric._n_rows(whole))
         if (wider := of_rare(metric, asked, statistics)) is not None:
-            low, high = float(np.fmin(low, wider[0])), float(np.fmax(high, wider[1]))
-            method += ", and shares of rare classes by Wilson's score"
+            low, high = float(np.fmin(low, wider.low)), float(np.fmax(high, wider.high))
+            method += f", and {wider.method}"
     return ConfidenceInterval(low, high, level, method)
 
 

@@ -109,8 +109,10 @@ def test_the_variance_of_counts_is_the_sum_of_squares_of_what_each_row_does(weig
             slopes.append((ends[0] - ends[1]) / 2e-5)
         adds.append(np.array(slopes))
     expected = np.sqrt((w**2 * (adds[0] - adds[1]) ** 2).sum())
-    assert error(line) == pytest.approx(expected, rel=1e-5)
-    assert line.p == pytest.approx(2 * stats.norm.sf(abs(line.difference) / expected), rel=1e-3)
+    df = w.sum() ** 2 / (w**2).sum() - 1 if weighted else np.inf
+    scale = stats.t.isf(0.025, df) / stats.norm.isf(0.025)
+    assert error(line) == pytest.approx(scale * expected, rel=1e-5)
+    assert line.p == pytest.approx(2 * stats.t.sf(abs(line.difference) / expected, df), rel=1e-3)
 
 
 def test_shares_of_the_top_k_have_the_exact_p_of_mcnemar():

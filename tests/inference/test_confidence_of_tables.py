@@ -187,9 +187,33 @@ def test_without_rows_limits_are_nan_with_a_warning():
 
 
 def test_a_value_that_no_row_varies_has_no_limits_and_warns():
-    kappa = sm.CohenKappa().update([0, 1, 1], [1, 1, 1])
     with pytest.warns(sm.UndefinedMetricWarning, match="do not tell how it varies"):
-        assert np.isnan(kappa.confidence()).all()
+        assert np.isnan(sm.MSE().update([1], [2]).confidence()).all()
+
+
+@pytest.mark.parametrize(
+    ("metric", "high"),
+    [
+        (sm.BalancedAccuracy(), 0.7172), (sm.Recall(average="macro"), 0.7172),
+        (sm.Informedness(), 0.4345), (sm.CohenKappa(), 0.6055),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_class_that_is_never_right_is_as_unsure_as_its_rows(metric, high):
+    few = metric.copy().update([1, 0], [0, 0], counts=[5, 5000]).confidence()
+    assert few.high == pytest.approx(high, abs=1e-4)  # a recall of 5 rows is at most 0.4345
+    many = metric.copy().update([1, 0], [0, 0], counts=[5000, 5000]).confidence()
+    assert many.low < metric.copy().update([1, 0], [0, 0]).compute() < many.high < few.high
+
+
+def test_a_product_of_recalls_that_is_0_may_be_as_large_as_recalls_of_so_few_rows():
+    one = sm.GMean().update([1, 0], [0, 0], counts=[3, 1000]).confidence()
+    recall = 1 - 0.025 ** (1 / 3)
+    assert tuple(one) == pytest.approx((0.0, np.sqrt(recall)))
+    two = sm.GMean().update([1, 2, 0], [0, 0, 0], counts=[3, 3, 1000]).confidence()
+    assert two.high == pytest.approx(recall ** (2 / 3))
+    weighted = sm.GMean().update([1, 0], [0, 0], sample_weight=[1e-3, 1.0]).confidence()
+    assert weighted.high == pytest.approx(np.sqrt(0.975))
 
 
 def test_anytime_is_for_rates():

@@ -193,3 +193,40 @@ def test_associations_of_very_many_rows_that_are_nearly_independent_have_limits(
     counts = [n // 4 + 1000, n // 4, n // 4, n // 4]
     low, high = cls().update([1, 1, 0, 0], [1, 0, 1, 0], counts=counts).confidence()
     assert low == 0 < high < 1e-9
+
+
+def test_labelings_without_an_error_have_the_value_at_the_error_rate_that_they_allow():
+    def table(rate):  # of two equal classes
+        counts = np.rint(1e9 * np.array([1 - rate, rate, rate, 1 - rate])).astype(int)
+        return {"labels_true": [0, 0, 1, 1], "labels_pred": [0, 1, 0, 1], "counts": counts}
+
+    rate = 1 - 0.025 ** (1 / 200)
+    for metric in (sm.NormalizedMutualInfo(), sm.MutualInfo(), sm.AdjustedRandIndex()):
+        sure = metric.copy().update([0, 1], [0, 1], counts=[100, 100])
+        assert sure.confidence().low <= metric.copy().update(**table(rate)).compute() + 1e-3
+        assert sure.confidence().high == sure.compute()
+    rare = sm.NormalizedMutualInfo().update([0, 1], [0, 1], counts=[8, 10**5]).confidence()
+    assert rare.low < 0.7  # as one of the 8 rows may be wrong in three
+    units = sm.MetricSet({"mi": sm.MutualInfo()}, unit="u")
+    units.update(labels_true=[0, 1] * 100, labels_pred=[0, 1] * 100, u=np.arange(200) // 2)
+    by_row = sm.MutualInfo().update([0, 1] * 100, [0, 1] * 100).confidence()
+    assert units.confidence()["mi"].low <= by_row.low < 0.61
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n", "rate"), [(200, 0.01), (2000, 0.001)])
+def test_labelings_with_few_errors_hold_as_often_as_they_say(n, rate):
+    shares = np.array([1 - rate, rate, rate, 1 - rate]) / 2
+    sides, rng = ([0, 0, 1, 1], [0, 1, 0, 1]), np.random.default_rng(0)
+    samples = rng.multinomial(n, shares, 300)
+    metrics = [
+        sm.NormalizedMutualInfo(), sm.MutualInfo(), sm.AdjustedMutualInfo(), sm.TheilsU(),
+        sm.PairJaccard(), sm.AdjustedRandIndex(), sm.CramersV(),
+    ]  # fmt: skip
+    for metric in metrics:
+        true = metric.copy().update(*sides, counts=np.rint(1e9 * shares).astype(int)).compute()
+        held = 0
+        for counts in samples:
+            low, high = metric.copy().update(*sides, counts=counts).confidence()
+            held += low <= true <= high
+        assert held >= 0.95 * 300, metric
