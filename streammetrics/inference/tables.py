@@ -38,6 +38,7 @@ from streammetrics.inference.distributions import (
 )
 from streammetrics.metrics.arena import StrengthFit
 from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric, is_table
+from streammetrics.metrics.classification.overall import CohenKappa
 from streammetrics.metrics.classification.view import Confusion, LabelCounts, RowCounts
 from streammetrics.metrics.clustering.pairs import LabelingMetric, Overlap
 from streammetrics.metrics.families import BY, Family
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.classification.base import Parts
     from streammetrics.metrics.classification.overall import (
         Accuracy,
-        CohenKappa,
         ConfusionMatrix,
         ExpectedCost,
         TopKAccuracy,
@@ -409,11 +409,44 @@ def _by_shares_of(
         other -= part * change[:, None]
         other[own] = sums[_ACTUAL + _PREDICTED - side][seen] + change
         np.clip(other, hits, total, out=other)
-        values = read_at(metric, amounts, moved)
+        if isinstance(metric, CohenKappa) and metric.weights is not None:
+            values = _kappa_at(metric, amounts, seen, change, side)
+        else:
+            values = read_at(metric, amounts, moved)
         if values is None:
             return None
         found.append(values)
     return np.array(found)
+
+
+def _kappa_at(
+    metric: CohenKappa, table: Confusion, of: Places, change: Floats, side: int
+) -> Floats | None:
+    """Return a weighted kappa where the hits of a class change, and its other rows in proportion.
+
+    Its value is 1 - n Σ cost / Σ expected cost, of which only the row or column of a class changes.
+    """
+    if table.size > table.kept:
+        return None
+    cells = np.zeros((table.size, table.size))
+    np.add.at(cells, (table.rows, table.columns), table.amount)
+    cells = cells if side == _ACTUAL else cells.T
+    own, cost = (np.arange(of.size), of), _costs(metric, table.size)
+    wrong, spread = cells[of], np.repeat(cells.sum(axis=0)[None], of.size, axis=0)
+    wrong[own] = spread[own] = 0.0
+    spread = np.where(wrong.any(axis=1, keepdims=True), wrong, spread)
+    moved = spread * -change[:, None] / spread.sum(axis=1, keepdims=True)
+    moved[own] = change
+    expected = cells.sum(axis=1) @ cost
+    seen = float((cost * cells).sum()) + (cost[of] * moved).sum(axis=1)
+    return np.asarray(1 - cells.sum() * seen / (expected @ cells.sum(axis=0) + moved @ expected))
+
+
+def _costs(metric: CohenKappa, size: int) -> Floats:
+    """Return the cost of each pair of labels."""
+    place = np.arange(size, dtype=np.float64)
+    cost = np.abs(place[:, None] - place)
+    return cost if metric.weights == "linear" else cost**2
 
 
 def _grows(metric: ContingencyMetric, slopes: Floats, amounts: Confusion) -> bool:
@@ -585,9 +618,7 @@ def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> Con
     value = metric._of_table(amounts)
     if not amounts.total[0]:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
-    n, place = float(amounts.total[0]), np.arange(amounts.size, dtype=np.float64)
-    cost = np.abs(place[:, None] - place)
-    cost = cost if metric.weights == "linear" else cost**2
+    n, cost = float(amounts.total[0]), _costs(metric, amounts.size)
     actual = amounts.actual[0]
     by_row, by_column = cost @ amounts.predicted[0], actual @ cost
     of_cells = cost[amounts.rows, amounts.columns]
@@ -600,7 +631,11 @@ def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> Con
     low, high = limits(value, error, normal_quantile(1 - asked.tail), -1.0, 1.0)
     if math.isnan(low) and value == 1:
         return at_end(value, (-1.0, 1.0), smallest(amounts, squares), asked)
-    return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE}, Fisher's z")
+    method = f"{JACKKNIFE}, Fisher's z"
+    if (wider := by_shares(metric, value, amounts, squares, asked.tail)) is not None:
+        low, high = float(np.fmin(low, wider[0])), float(np.fmax(high, wider[1]))
+        method += f", and {_OF_SHARES}"
+    return ConfidenceInterval(low, high, asked.level, method)
 
 
 @rule_of(Family.CONFUSION_MATRIX, anytime=True)

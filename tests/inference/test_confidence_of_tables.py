@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 from kinds.rows import statistics_of
+from scipy import stats
 
 import streammetrics as sm
 from streammetrics.inference.tables import trials_of
@@ -424,3 +425,22 @@ def test_limits_of_each_class_are_those_of_it_beside_all_others(cls, weighted):
         alone = cls().update(true == place, pred == place, **weights).confidence()
         assert (low[place], high[place]) == tuple(alone)
         assert 0 < low[place] < high[place] <= 1
+
+
+@pytest.mark.parametrize("weights", ["linear", "quadratic"])
+def test_weighted_kappa_of_a_rare_class_is_as_unsure_as_plain_kappa(weights):
+    table = {"y_true": [1, 1, 0, 0], "y_pred": [1, 0, 1, 0], "counts": [1, 2, 4, 29991]}
+    plain = sm.CohenKappa().update(**table).confidence()
+    weighted = sm.CohenKappa(weights=weights).update(**table).confidence()
+    assert weighted.high == pytest.approx(plain.high, rel=1e-6)
+    assert weighted.low == pytest.approx(plain.low, abs=5e-3)
+    # Of three classes: 4 of the 6 rows of class 2 are right, and the limits of that are Wilson's.
+    true, pred, n = [0, 0, 0, 1, 1, 2, 2], [0, 1, 2, 1, 0, 2, 1], [500, 20, 6, 300, 30, 4, 2]
+    rows = {"y_true": true, "y_pred": pred}
+    seen = sm.CohenKappa(weights=weights).update(**rows, counts=n).confidence()
+    wilson = stats.binomtest(4, 6).proportion_ci(method="wilson")
+    for side, share in enumerate(wilson):
+        of_two = [int(6e6 * share), int(6e6 * (1 - share))]
+        moved = [count * 10**6 for count in n[:5]] + of_two
+        value = sm.CohenKappa(weights=weights).update(**rows, counts=moved).compute()
+        assert value >= seen.low if side == 0 else value <= seen.high
