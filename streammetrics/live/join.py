@@ -128,9 +128,11 @@ class Join:
         """Add predictions regardless of their age."""
         if not len(new.keys):
             return
-        if (twice := _repeated_labels(new.keys)) is not None:
-            for part in twice:
-                self.put(new.take(part))
+        if len(distinct(new.keys)[1]) < len(new.keys):
+            chosen, differ = _of_each_id(new)
+            self.put(new.take(chosen))
+            self.table.mark(self.table.find(new.keys[differ]), REPEATED)
+            self._touch(new.times)
             return
         self.newest = max(self.newest, int(new.times.max()))
         self._touch(new.times)
@@ -360,12 +362,16 @@ def _among(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Bools:
     return found
 
 
-def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
-    """Return the indices of first and of repeated keys, ``None`` if all keys differ."""
-    first = distinct(keys)[1]
-    if len(first) == len(keys):
-        return None
-    return first, np.delete(np.arange(len(keys)), first)
+def _of_each_id(new: Predictions) -> tuple[Places, Places]:
+    """Return where the row of each id is that counts, and where those ids are whose rows differ.
+
+    The earliest row counts, of several the one with the smallest values, as in `Join._repeat`.
+    """
+    ranks = [new.times, *map(_codes, new.columns)]
+    order = np.lexsort((*ranks[::-1], new.keys[:, 1], new.keys[:, 0]))
+    same = (new.keys[order[1:]] == new.keys[order[:-1]]).all(axis=1)
+    differ = same & np.any([r[order[1:]] != r[order[:-1]] for r in ranks], axis=0)
+    return np.sort(order[np.append(True, ~same)]), order[1:][differ]
 
 
 def _compared(rows: Ints, labels: LabelRows) -> tuple[Places, Bools, Bools, Bools]:

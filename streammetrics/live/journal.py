@@ -444,7 +444,7 @@ class Journal:
             self._recovered()
         self._try(self._count)
         # Tried once: the events are in the file, and other workers can fold them.
-        self._fold(lambda: self._store.unfolded, wait=True)
+        self._fold(lambda: self._store.unfolded)
         with self._alone():
             self._stop.set()
             self._store.forget(self.worker)
@@ -657,27 +657,21 @@ class Journal:
 
         return self._try(write)
 
-    def _fold(self, due: Callable[[], bool], *, wait: bool = False) -> None:
+    def _fold(self, due: Callable[[], bool]) -> None:
         """Fold all parts so far into one state, if it is due and no other worker does.
 
-        The state is written without the lock, so that others are served meanwhile.
-
-        Args:
-            due: Returns whether it is due.
-            wait: Whether to wait for another thread that folds, instead of leaving it to that one.
+        The state is written without the lock of the journal, so that others are served meanwhile.
+        Another thread that folds is waited for, so that the file grows no further.
         """
-        if not self._folding.acquire(blocking=wait):
-            return
-        try:
+        with self._folding:
             claimed: list[Claim] = []
             self._try(lambda: claimed.extend(self._claim(due)))
-            for claim in claimed:
-                base = self._fitted(claim)
-                self._try(partial(self._put_base, claim, base))
-        except StreamMetricsError as error:
-            self._failed(error)
-        finally:
-            self._folding.release()
+            try:
+                for claim in claimed:
+                    base = self._fitted(claim)
+                    self._try(partial(self._put_base, claim, base))
+            except StreamMetricsError as error:
+                self._failed(error)
 
     def _claim(self, due: Callable[[], bool]) -> Iterator[Claim]:
         """Yield what is to be folded, unless another worker has done so."""
@@ -759,9 +753,9 @@ class Journal:
         if _code(error) == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:
             self.trouble = self.trouble or "others hold the file"
             return
-        self.trouble = str(error)
+        self.trouble = str(error) or type(error).__name__
         if not self.durable:  # otherwise each call raises
-            self._warning = self._warning or str(error)
+            self._warning = self._warning or self.trouble
 
     def _recovered(self) -> None:
         """Reset the failures after a successful write."""
@@ -824,7 +818,10 @@ def _run(journal: weakref.ref[Journal], stop: threading.Event, every: float) -> 
         mine = journal()
         if mine is None:
             return
-        mine.tick()
+        try:
+            mine.tick()
+        except Exception as error:  # a bug must be seen, and must not end the thread
+            mine._failed(error)
         del mine
 
 

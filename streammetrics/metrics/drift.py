@@ -224,7 +224,8 @@ class PopulationStability(BinnedDistance):
 
     ``nan`` unless both samples have rows; ``inf`` if a bin is empty in only one of them. By chance
     alone, two samples of n and m rows from the same population give about
-    (bins - 1) (1 / n + 1 / m).
+    (bins - 1) (1 / n + 1 / m). Shares are rounded to float64 before they are compared, so a value v
+    has an error of about 2**-52 √v.
 
     Beyond `max_bins`, the rows of a cell that contains an edge may be on either side of it.
 
@@ -261,7 +262,8 @@ class JensenShannon(BinnedDistance):
     current sample and of the reference in bins.
 
     It is the square root of the Jensen-Shannon divergence, at most √(ln 2), or 1 with ``base=2``.
-    ``nan`` unless both samples have rows.
+    ``nan`` unless both samples have rows. Shares are rounded to float64 before they are compared,
+    so a value has an error of about 2**-52.
 
     Beyond `max_bins`, the rows of a cell that contains an edge may be on either side of it.
 

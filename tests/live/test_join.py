@@ -747,3 +747,29 @@ def test_a_label_is_judged_by_the_earliest_prediction_in_any_order(order, severa
     for kind, columns in events[::-1]:
         getattr(again, kind)(**columns)
     assert live.to_bytes() == again.to_bytes()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_predictions_of_one_id_in_one_call_are_as_if_they_came_one_by_one(seed):
+    dice = np.random.default_rng(seed)
+    ids, times = dice.integers(0, 6, 40), START + dice.integers(0, 3, 40)
+    scores = dice.integers(0, 3, 40) / 4
+    together, apart = joined(), joined()
+    for state in (together, apart):
+        state.predict(id=[0, 1], time=[START + 1, START + 1], y_score=[0.25, 0.25])
+        state.label(id=range(6), time=[START + 60] * 6, y_true=[1] * 6)
+    together.predict(id=ids, time=times, y_score=scores)
+    for place in dice.permutation(40):
+        apart.predict(id=ids[place], time=times[place], y_score=scores[place])
+    assert together.to_bytes() == apart.to_bytes()
+    assert together.coverage("5min") == apart.coverage("5min")
+
+
+def test_an_id_may_be_repeated_any_number_of_times_in_one_call(tmp_path):
+    rows = {"id": ["x"] * 30_000, "time": [START] * 30_000}
+    with joined(store=tmp_path / "live.db", durable=True) as state:
+        state.predict(**rows, y_score=[0.5] * 30_000)
+        state.observe(**rows, y_true=[1] * 30_000, y_score=[0.25] * 30_000)
+    with joined(store=tmp_path / "live.db") as again:
+        found = again.coverage("5min")
+        assert (found.predicted, found.repeated, again.window("5min").n_rows) == (1, 0, 1)

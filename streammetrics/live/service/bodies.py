@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count, islice
+from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 
@@ -77,8 +77,7 @@ def _grouped(
     forms: dict[object, tuple[Kind, list[int], list[Document]]] = {}  # keys in an order
     for row, event in numbered:
         if type(event) is not dict:
-            is_error = isinstance(event, BodyError)
-            raise event if is_error else BodyError(f"row {row} is not a JSON object", None, row)
+            raise BodyError(f"row {row} is not a JSON object", None, row)
         which: Any = event.get("kind", kind)
         if which not in KINDS:
             no_kind(which, row)
@@ -378,7 +377,8 @@ class Bodies:
         The first one is found in about twice the time that a valid request takes; then, patience
         is limited.
         """
-        parts, until = [range(len(rows))], math.inf
+        starts, until = range(0, len(rows), _CHECKED), math.inf
+        parts = [range(start, min(start + _CHECKED, len(rows))) for start in reversed(starts)]
         while parts:
             part = parts.pop()
             if time.monotonic() > until:
@@ -405,10 +405,11 @@ class Bodies:
     ) -> dict[str, int]:
         """Bring the valid events of a request to the state, and write the others to a file."""
         refused: dict[int, BodyError] = {}
-        left, groups, until = list(range(len(rows))), list[Group](), math.inf
-        while left:
+        groups, until = list[Group](), math.inf
+        while len(refused) < len(rows):
             error = next(bad, None)
             if error is None:
+                left = [row for row in range(len(rows)) if row not in refused]
                 try:
                     groups = rows.groups(left, kind)
                     self._bring(groups, key, check=True)
@@ -418,7 +419,6 @@ class Bodies:
             if error.row is None:
                 raise error
             refused[error.row] = error
-            left.remove(error.row)
             until = min(until, time.monotonic() + PATIENCE)
             if len(refused) > MOST or time.monotonic() > until:
                 raise BodyError(
@@ -428,7 +428,7 @@ class Bodies:
                 )
         for row, error in refused.items():
             letters.write(rows.event(row), error, key)
-        counts = _counts(groups, self._bring(groups, key)) if left else {}
+        counts = _counts(groups, self._bring(groups, key)) if len(refused) < len(rows) else {}
         return counts | ({"refused": len(refused)} if refused else {})
 
     def _bring(self, groups: Sequence[Group], key: str, *, check: bool = False) -> list[int]:
@@ -460,31 +460,31 @@ class JSONRows:
 
     def __init__(self, body: bytes, most: int | None = None) -> None:
         self._lines: list[bytes] = []
+        self._events: dict[int, Json] = {}  # of lines, those that were asked for
         if _is_array(body):
-            self._events = _decoded(body, None)[:most]
+            self._events = dict(enumerate(_decoded(body, None)[:most]))
         else:
             lines = (line.strip() for line in io.BytesIO(body) if not line.isspace())
             self._lines = [*islice(lines, most)]
-            self._events = [*map(_event_or_error, self._lines, count())]
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self._lines or self._events)
 
     def groups(self, rows: Sequence[int], kind: str | None) -> list[Group]:
         """Return some events by kind, numbered as in the request."""
-        return _grouped(((row, self._events[row]) for row in rows), kind, by_form=True)
+        return _grouped(((row, self._event(row)) for row in rows), kind, by_form=True)
 
     def event(self, row: int) -> Json:
         """Return an event, or the text of a line that is no JSON."""
-        found = self._events[row]
-        return self._lines[row].decode(errors="replace") if isinstance(found, BodyError) else found
+        try:
+            return self._event(row)
+        except BodyError:
+            return self._lines[row].decode(errors="replace")
 
-
-def _event_or_error(line: bytes, row: int) -> Json:
-    try:
-        return _decoded(line, row)
-    except BodyError as error:
-        return error
+    def _event(self, row: int) -> Json:
+        if row not in self._events:
+            self._events[row] = _decoded(self._lines[row], row)
+        return self._events[row]
 
 
 class ArrowRows:
@@ -578,6 +578,7 @@ def _refuse(why: str, group: Group) -> NoReturn:
 _AGAIN = (429, 503)  # answers that ask the client to retry
 _STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of rejected requests
 _GZIP = 31  # zlib's window bits for gzip
+_CHECKED = 1024  # events that are checked at once when some are refused
 _PIECE = 4096  # bytes that are decompressed at once
 _PACKED = ("gzip", "x-gzip")  # two names of one encoding in HTTP
 KEY = "idempotency-key"  # header that makes the observations of a retried request count once
