@@ -124,7 +124,8 @@ PUBLIC = {name: module for module, names in _NAMES.items() for name in names.spl
 # Modules outside `core` that register functions in it when they are imported.
 HOOKS = {
     # Rules of confidence intervals, by family of metrics.
-    "limits": "inference.means inference.methods inference.scores inference.tables",
+    "limits": "inference.labelings inference.means inference.methods inference.scores "
+    "inference.tables",
     "pictures": "show.pictures.curves show.pictures.values",  # plots, by type
     "reports": "show.page",  # reports, by type of state
 }

@@ -49,6 +49,7 @@ from streammetrics.core.results.values import LabelledArray, Values
 from streammetrics.core.statistic import GroupedStates
 from streammetrics.inference.areas import class_influences
 from streammetrics.inference.distributions import limits, t_quantile
+from streammetrics.inference.labelings import of_agreement
 from streammetrics.inference.tables import of_rare
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import staircases
@@ -445,7 +446,8 @@ def _limits(
     else:
         low, high = float(low), float(high)
         asked = ConfidenceRequest(level, False, metric._n_rows(whole))
-        if (wider := of_rare(metric, asked, statistics)) is not None:
+        rows = asked, statistics
+        if (wider := of_rare(metric, *rows) or of_agreement(metric, *rows)) is not None:
             low, high = float(np.fmin(low, wider.low)), float(np.fmax(high, wider.high))
             method += f", and {wider.method}"
     return ConfidenceInterval(low, high, level, method)
