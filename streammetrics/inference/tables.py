@@ -296,11 +296,25 @@ def general(
                 return found
             high = max(found.high, _at_upper_recalls(metric, amounts, squares, asked.tail))
             return ConfidenceInterval(found.low, high, asked.level, found.method)
-        if (wider := by_shares(metric, value, amounts, squares, asked.tail)) is not None:
-            low, high = float(np.fmin(low, wider[0])), float(np.fmax(high, wider[1]))
-            method += f", and {_OF_SHARES}"
-        return ConfidenceInterval(low, high, asked.level, method)
+        found = ConfidenceInterval(low, high, asked.level, method)
+        return _with_shares(metric, asked, value, amounts, squares, found)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
+
+
+def _with_shares(
+    metric: ContingencyMetric,
+    asked: ConfidenceRequest,
+    value: float,
+    amounts: Confusion,
+    squares: Confusion,
+    found: ConfidenceInterval,
+) -> ConfidenceInterval:
+    """Return limits widened by those of `by_shares`."""
+    wider = by_shares(metric, value, amounts, squares, asked.tail)
+    if wider is None:
+        return found
+    low, high = float(np.fmin(found.low, wider[0])), float(np.fmax(found.high, wider[1]))
+    return ConfidenceInterval(low, high, asked.level, f"{found.method}, and {_OF_SHARES}")
 
 
 _ENOUGH = 5  # right rows, and wrong ones, of a class that tell how its recall varies
@@ -622,11 +636,8 @@ def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> Con
     low, high = limits(value, error, normal_quantile(1 - asked.tail), -1.0, 1.0)
     if math.isnan(low) and value == 1:
         return at_end(value, (-1.0, 1.0), smallest(amounts, squares), asked)
-    method = f"{JACKKNIFE}, Fisher's z"
-    if (wider := by_shares(metric, value, amounts, squares, asked.tail)) is not None:
-        low, high = float(np.fmin(low, wider[0])), float(np.fmax(high, wider[1]))
-        method += f", and {_OF_SHARES}"
-    return ConfidenceInterval(low, high, asked.level, method)
+    found = ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE}, Fisher's z")
+    return _with_shares(metric, asked, value, amounts, squares, found)
 
 
 @rule_of(Family.CONFUSION_MATRIX, anytime=True)

@@ -51,8 +51,8 @@ _BUSY = 5.0  # seconds for which others may lock the file without a warning
 _PAUSE = 0.05  # seconds between attempts in close()
 _TOGETHER = 64  # calls whose events make one part, where many are written at once
 _FLOORS = "floors"  # the name of the text with the floors of all tiers
-# The file and its log hold up to a state, two parts of the journal half as long, a state more, and
-# what is written while that is made.
+# The file and its log hold at most a state, two parts of the journal of half its size, the state
+# that replaces it, and the events written during that fold.
 _STATES = 5
 LEAST = 16 << 20  # least value of the maximum bytes
 _ROOM = 0.9  # share of the allowed bytes that is left when old panes expire, so that it lasts
@@ -658,10 +658,10 @@ class Journal:
         return self._try(write)
 
     def _fold(self, due: Callable[[], bool]) -> None:
-        """Fold all parts so far into one state, if it is due and no other worker does.
+        """Fold all parts so far into one state, if it is due and no other worker has claimed it.
 
-        The state is written without the lock of the journal, so that others are served meanwhile.
-        Another thread that folds is waited for, so that the file grows no further.
+        The state is written without holding the journal's lock, so requests are served meanwhile.
+        If another thread is folding, wait for it, so that the file grows no further.
         """
         with self._folding:
             claimed: list[Claim] = []
