@@ -8,7 +8,7 @@ import math
 import sys
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.show.report import MetricRow, ModelReport, ModelReports, Sliced
 
 
-DUEL = "Which is better"  # start of the title of the table of differences
+DUEL = "Which is better"  # title of the table of differences
 DETAIL = "  ("  # start of the part of a cell that may be dropped
 _CLASSES = 30  # largest matrix to print, in classes; larger ones are only in JSON and CSV
 
@@ -40,12 +40,20 @@ class Grid:
     Attributes:
         texts: Indices of the text columns; the others hold numbers. Where space is short, cells are
             cut at `DETAIL`.
+        shows: What the rows are.
+        lacks: What is only in the JSON and in the CSV, as in "without f1"; empty for nothing.
     """
 
     title: str
     header: tuple[str, ...]
     lines: list[tuple[str, ...]]
     texts: frozenset[int] = frozenset({0})
+    shows: Literal["values", "differences", "slices", "worst"] = "values"
+    lacks: str = ""
+
+    def titled(self, elsewhere: str = "--json or --csv") -> str:
+        """Return the title, and what of the table is elsewhere."""
+        return f"{self.title}, {self.lacks}; {elsewhere} has all" if self.lacks else self.title
 
 
 def grids(results: ModelReports) -> Iterator[Grid]:
@@ -79,18 +87,14 @@ def _slices(report: ModelReport, slices: Sliced, model: str) -> Iterator[Grid]:
     table = slices.without(tables)
     header, lines, texts = cells_of(table)
     total = len(table)
-    title = f"Slices{of}"
-    if total > SHOWN:
-        title += f", the first {SHOWN} of {total:,}; --json or --csv has all"
-    if slices.hidden:
-        title += f" ({slices.hidden:,} of fewer rows left out)"
-    if tables:
-        title += f", without {' and '.join(tables)}; --json or --csv has all"
-    yield Grid(title, header, lines, texts)
+    few = f" ({slices.hidden:,} of fewer rows left out)" if slices.hidden else ""
+    lacks = [f"the first {SHOWN} of {total:,}"] if total > SHOWN else []
+    lacks += [f"without {' and '.join(tables)}"] if tables else []
+    yield Grid(f"Slices{of}{few}", header, lines, texts, "slices", ", ".join(lacks))
     if slices.worst is not None:
         header, lines, texts = cells_of(slices.worst)
         how = "the surest first" if "p" in slices.worst else "which has no limits of confidence"
-        yield Grid(f"Worst by {slices.by}{of}, {how}", header, lines, texts)
+        yield Grid(f"Worst by {slices.by}{of}, {how}", header, lines, texts, "worst")
 
 
 # --- one row per metric --------------------------------------------------------------------------
@@ -131,7 +135,8 @@ def _differences(found: Differences) -> Grid:
     """Return a table with a row for each metric and pair of models."""
     header, lines = found.grid()
     title = f"{DUEL}, {found.rows_said}" if found.rows_said else DUEL
-    return Grid(title, header, lines, frozenset({0, 1, 3, len(header) - 2, len(header) - 1}))
+    texts = frozenset({0, 1, 3, len(header) - 2, len(header) - 1})
+    return Grid(title, header, lines, texts, "differences")
 
 
 def _with_interval(row: MetricRow | None, inexact: bool) -> str:
@@ -312,7 +317,7 @@ def _print(results: ModelReports, out: Console) -> None:
 def _draw(grid: Grid, out: Console) -> None:
     """Print a grid, as several tables if its columns do not fit side by side."""
     if grid.title:
-        out.print(printable(grid.title), style="bold")
+        out.print(printable(grid.titled()), style="bold")
     columns = [
         tuple(map(printable, column)) for column in zip(grid.header, *grid.lines, strict=True)
     ]
@@ -521,7 +526,7 @@ def as_markdown(results: ModelReports) -> str:
 
 def _drawn(grid: Grid) -> Iterable[str]:
     if grid.title:
-        yield f"**{plain_text(grid.title)}**\n"
+        yield f"**{plain_text(grid.titled())}**\n"
     yield _line(map(plain_text, grid.header))
     yield _line(":--" if place in grid.texts else "--:" for place in range(len(grid.header)))
     for line in grid.lines:

@@ -520,7 +520,7 @@ _ENDS = re.compile("_(low|high|rest|adjusted)$")  # of column names; a page brea
 _POINTS = 500  # maximum points of a curve in JSON
 _SIDES = ("value", "low", "high", "confidence")
 MADE = "streammetrics report"
-_SLICES = ("Slices", "Worst by")  # start of the titles of slice tables
+_ANSWERS = {"differences": DUEL, "slices": "For whom", "worst": "For whom", "values": "In detail"}
 _ORDER = ("How good, and how sure", "Over time", DUEL, "For whom", "In detail")
 
 
@@ -653,11 +653,8 @@ def _sections(found: Findings) -> dict[str, list[Grid]]:
         of = f" of {name}" if len(found.subjects) > 1 else ""
         sections.setdefault("Over time", []).extend(timeline.grids(of))
     for grid in rest:
-        of_slices = grid.title.startswith(_SLICES)
-        question = "For whom" if of_slices else "In detail"
-        question = DUEL if grid.title.startswith(DUEL) else question
-        sections.setdefault(question, []).append(grid)
-    sections.get("For whom", []).sort(key=lambda grid: grid.title.startswith("Slices"))
+        sections.setdefault(_ANSWERS[grid.shows], []).append(grid)
+    sections.get("For whom", []).sort(key=lambda grid: grid.shows == "slices")
     return {name: sections[name] for name in _ORDER if name in sections}
 
 
@@ -667,7 +664,7 @@ def _narrow(grid: Grid, metrics: Container[str]) -> Grid:
     To fit the page, p-values have two digits, and the column of omitted rows is dropped if it is
     all zeros.
     """
-    sliced = grid.title.startswith(_SLICES)
+    sliced = grid.shows in {"slices", "worst"}
     omitted = [at for at, title in enumerate(grid.header) if title == "Omitted"]
     none = {at for at in omitted if all(line[at] == "0" for line in grid.lines)}
     kept = [
@@ -677,10 +674,9 @@ def _narrow(grid: Grid, metrics: Container[str]) -> Grid:
     ]
     lines = [tuple(_cell(grid.header[at], line[at]) for at in kept) for line in grid.lines]
     texts = frozenset(new for new, at in enumerate(kept) if at in grid.texts)
-    title = grid.title.replace("--json or --csv has all", "the JSON has all")
-    worst = grid.title.startswith("Worst by")  # all its column names are generated here
+    worst = grid.shows == "worst"  # all its column names are generated here
     header = (_ENDS.sub(r" \1", grid.header[at]) if worst else grid.header[at] for at in kept)
-    return Grid(title, tuple(header), lines, texts)
+    return Grid(grid.titled("the JSON"), tuple(header), lines, texts, grid.shows)
 
 
 def _is_part(title: str, metrics: Container[str]) -> bool:
