@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -177,13 +178,61 @@ def test_limits_hold_the_value(average):
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, (400, 4))
     called = np.where(rng.random((400, 4)) < 0.8, truth, 1 - truth)
-    for kind in (sm.F1, sm.Informedness):
+    for kind in (sm.F1, sm.Informedness, sm.Prevalence, sm.SelectionRate):
         metric = kind(average=average, multilabel=True, zero_division=0.0).update(truth, called)
         low, high = metric.confidence()
         assert np.all(low < metric.compute())
         assert np.all(metric.compute() < high)
     low, high = sm.HammingLoss().update(truth, called).confidence()
     assert low < np.mean(truth != called) < high
+
+
+RATES = {
+    sm.Precision: lambda tp, fp, fn, tn: tp / (tp + fp),
+    sm.Recall: lambda tp, fp, fn, tn: tp / (tp + fn),
+    sm.F1: lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
+    sm.Jaccard: lambda tp, fp, fn, tn: tp / (tp + fp + fn),
+    sm.Specificity: lambda tp, fp, fn, tn: tn / (tn + fp),
+    sm.NegativePredictiveValue: lambda tp, fp, fn, tn: tn / (tn + fn),
+    sm.FalsePositiveRate: lambda tp, fp, fn, tn: fp / (fp + tn),
+    sm.FalseNegativeRate: lambda tp, fp, fn, tn: fn / (fn + tp),
+    sm.FalseDiscoveryRate: lambda tp, fp, fn, tn: fp / (fp + tp),
+    sm.FalseOmissionRate: lambda tp, fp, fn, tn: fn / (fn + tn),
+    sm.Prevalence: lambda tp, fp, fn, tn: (tp + fn) / (tp + fp + fn + tn),
+    sm.SelectionRate: lambda tp, fp, fn, tn: (tp + fp) / (tp + fp + fn + tn),
+}
+
+
+@pytest.mark.parametrize("scale", [None, 2.0**-700, 1.0, 2.0**300])
+@pytest.mark.parametrize(
+    ("average", "unknown"),
+    [*product(["micro", "macro", "weighted", None], [False, True]), ("samples", False)],
+)
+def test_averages_of_rates_are_those_of_their_counts(average, unknown, scale):
+    rng = np.random.default_rng(4)
+    truth, called = rng.integers(0, 2, (2, 300, 3))  # rows repeat
+    if unknown:
+        truth[rng.random(truth.shape) < 0.3] = -1
+    weight = np.ones(300) if scale is None else rng.exponential(size=300)
+    given = {} if scale is None else {"sample_weight": weight * scale}
+    axis = 1 if average == "samples" else 0
+    counts = [
+        (each * (weight[:, None] if axis == 0 else 1)).sum(axis=axis)
+        for true, pred in ((1, 1), (0, 1), (1, 0), (0, 0))
+        for each in [(truth == true) & (called == pred)]
+    ]
+    if average == "micro":
+        counts = [np.sum(each) for each in counts]
+    averaged = {"samples": weight, "macro": np.ones(3), "weighted": counts[0] + counts[2]}
+    for rate, formula in RATES.items():
+        with np.errstate(invalid="ignore"):
+            expected = np.nan_to_num(formula(*counts))
+        if average in averaged:
+            expected = np.average(expected, weights=averaged[average])
+        options = {"ignore_index": -1} if unknown else {}
+        metric = rate(average=average, multilabel=True, zero_division=0.0, **options)
+        found = metric.update(truth, called, **given).compute()
+        np.testing.assert_allclose(found, expected, rtol=1e-13, err_msg=rate.__name__)
 
 
 SCORES = np.array([[0.9, 0.2, 0.4], [0.3, 0.1, 0.2], [0.6, 0.7, 0.8], [0.2, 0.9, 0.5]])

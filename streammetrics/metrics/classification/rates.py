@@ -340,11 +340,6 @@ class FalseOmissionRate(AveragedMetric[NoAverage]):
         return self.averaged(table, table.fn, table.fn + table.tn)
 
 
-def _rows(table: Confusion) -> Floats:
-    """Return all rows of each group, for each of its classes."""
-    return np.broadcast_to(table.total[:, None], table.actual.shape)
-
-
 class Prevalence(AveragedMetric[NoAverage]):
     """Prevalence: the share of all rows that belong to a class.
 
@@ -367,7 +362,7 @@ class Prevalence(AveragedMetric[NoAverage]):
 
     def read(self, table: Confusion) -> Floats:
         """Return (TP + FN) / n."""
-        return self.averaged(table, table.actual, _rows(table))
+        return self.averaged(table, table.actual, table.everyone)
 
 
 class SelectionRate(AveragedMetric[NoAverage]):
@@ -393,7 +388,7 @@ class SelectionRate(AveragedMetric[NoAverage]):
 
     def read(self, table: Confusion) -> Floats:
         """Return (TP + FP) / n."""
-        return self.averaged(table, table.predicted, _rows(table))
+        return self.averaged(table, table.predicted, table.everyone)
 
 
 class PositiveLikelihoodRatio(AveragedMetric[NoAverage]):

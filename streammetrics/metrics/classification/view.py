@@ -118,6 +118,11 @@ class Margins(GroupedClasses):
         tn: Floats = self.total[:, None] - self.actual - self.fp
         return tn
 
+    @property
+    def everyone(self) -> Floats:
+        """The rows among which each class is counted: all of the group."""
+        return np.broadcast_to(self.total[:, None], (self.groups, self.size))
+
     def counts_of(self, label: ClassLabel) -> ClassCounts:
         """Return the counts of one class; without rows of it, all are true negatives."""
         place = self.place_of(label)
@@ -608,9 +613,10 @@ class LabelCounts(GroupedClasses):
         self._cells = (rows_each - (true + predicted - both), predicted - both, true - both, both)
         floats = [
             np.asarray(part.to_float(-self.exponent))[None]
-            for part in (true, predicted, *self._cells)
+            for part in (true, predicted, rows_each, *self._cells)
         ]
-        self.actual, self.predicted, self.tn, self.fp, self.fn, self.tp = floats
+        self.actual, self.predicted, self.everyone, *cells = floats
+        self.tn, self.fp, self.fn, self.tp = cells
         self.total = np.array([total[0].to_float(-self.exponent)])
         self.seen = (self.actual > 0) | (self.predicted > 0)
 
@@ -680,6 +686,7 @@ class RowCounts(GroupedClasses):
         self.tp, self.fp, self.fn = kinds.tp * times, kinds.fp * times, kinds.fn * times
         self.tn: Floats = (kinds.width - kinds.tp - kinds.fp - kinds.fn) * times
         self.actual, self.predicted = self.tp + self.fn, self.tp + self.fp
+        self.everyone = np.broadcast_to(kinds.width * times, self.tp.shape)
         self.total = np.array([amount.sum()])
 
     @classmethod
