@@ -631,7 +631,8 @@ def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> Con
     if not chance:
         return unsure(asked.level, JACKKNIFE)
     moved = by_row[amounts.rows] + by_column[amounts.columns]
-    slopes = -(n * of_cells + seen) / chance + seen * n * moved / chance**2
+    # In this order, no intermediate result is out of range unless the weights are.
+    slopes = seen / chance * (n * (moved / chance) - 1) - n * of_cells / chance
     error = standard_error(slopes, squares.amount)
     low, high = limits(value, error, normal_quantile(1 - asked.tail), -1.0, 1.0)
     if math.isnan(low) and value == 1:

@@ -320,3 +320,29 @@ def test_limits_where_no_class_counts_are_nan():
         sm.ROCAUC(multi_class="ovo").update([0], scores, sample_weight=[0.75]),
     ):
         assert np.isnan(metric.confidence()).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("oracle", thinned(ORACLES), ids=lambda oracle: repr(oracle.metric))
+def test_limits_do_not_depend_on_the_unit_of_weights(oracle):
+    """Products of three sums of weights overflowed in those of a weighted kappa."""
+    rng = np.random.default_rng(5)
+    rows = oracle.rows(rng, 40)
+    config = oracle.metric.config
+    spread = {"spread": True} if "spread" in config else {}
+    metric = type(oracle.metric)(**{**config, **spread})
+    n = len(next(iter(rows.values())))
+    weight = rng.choice([0.5, 1.0, 2.0, 3.7], n)
+    try:
+        one = metric.copy().update(**{**rows, "sample_weight": weight}).confidence()
+    except (sm.StreamMetricsError, TypeError):  # weights, or limits, that it does not have
+        return
+    if not isinstance(one.low, float | np.ndarray) or config.get("ddof"):
+        return  # curves; and the unit of weights matters beside a number of rows
+    room = 1e-6 * np.nan_to_num(np.abs(one.high - one.low), posinf=0.0)
+    for power in (-290, -40, 40, 290):
+        scaled = np.ldexp(weight, power)
+        other = metric.copy().update(**{**rows, "sample_weight": scaled}).confidence()
+        for side, expected in zip(other, one, strict=True):
+            near = np.isclose(side, expected, rtol=1e-6, atol=0) | (np.abs(side - expected) <= room)
+            assert np.all(near | np.isnan(expected)), (power, other, one)
