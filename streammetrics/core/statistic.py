@@ -31,6 +31,25 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Columns, Places, ReadColumn
 
 
+class SharedColumns(tuple[Any, ...]):
+    """The columns of one update that several statistics are given; `lift` may share results.
+
+    Attributes:
+        peers: The statistics.
+        found: What one of them has computed, and others need too, by a key.
+    """
+
+    peers: tuple[Statistic, ...]
+    found: dict[object, ReadColumn]
+
+    @classmethod
+    def of(cls, columns: Columns, peers: tuple[Statistic, ...]) -> Self:
+        """Return the columns with the statistics that are given them."""
+        shared = cls(columns)
+        shared.peers, shared.found = peers, {}
+        return shared
+
+
 class Statistic(Configured, ABC):
     """A summary of the rows seen: a commutative monoid, the product of its fields.
 
@@ -80,7 +99,7 @@ class Statistic(Configured, ABC):
         check_class(cls)
         own = vars(cls).keys()
         if {"update", "lift"} & own:  # what holds for the inherited ones is not inherited
-            for name in {"in_kernels", "takes_counts", "by_sorted_group", "update_among"} - own:
+            for name in {"in_kernels", "takes_counts", "by_sorted_group"} - own:
                 setattr(cls, name, getattr(Statistic, name))
             cls.lifts = "lift" in own
 
@@ -115,7 +134,8 @@ class Statistic(Configured, ABC):
         """Return what rows add to each field: the value of all rows, or with `group` of each group.
 
         The field converts the values of groups to a grouped value; see `StateField.of_batch`.
-        ``None`` means that `update` must be called for the rows of each group.
+        ``None`` means that `update` must be called for the rows of each group. Columns of a set are
+        `SharedColumns` where other statistics of it are given the same.
         """
         return None
 
@@ -177,19 +197,6 @@ class Statistic(Configured, ABC):
         """Reset the state to that of no rows."""
         for name, field in self.fields.items():
             self.__dict__[name] = field.empty(self)
-
-    def update_among(
-        self,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
-        columns: tuple[object, ...],
-        weight: Array | None,
-    ) -> None:
-        """Add rows as `update` does; `peers`, this statistic among them, are given the same rows.
-
-        Intermediate results that peers also need can be shared in `found`.
-        """
-        self.update(*columns, weight=weight)
 
     def by_sorted_group(
         self, n: int, pieces: Iterable[tuple[Places, object, Array | None]]

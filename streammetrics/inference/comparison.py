@@ -63,7 +63,7 @@ from streammetrics.inference.units import (
 )
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.grouped.grouped import Groups, unit_plan
-from streammetrics.statistics.joint import OF_MODELS, ModelSchema, alias
+from streammetrics.statistics.joint import OF_MODELS, alias, over_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -234,7 +234,7 @@ class Comparison(MetricSet):
             model: Plan(
                 plain.start.statistics,
                 [
-                    ModelSchema.over(schema, self.models, [model], own=self._own)
+                    over_models(schema, self.models, [model], own=self._own)
                     for schema in plain.read_schemas
                 ],
             )

@@ -27,7 +27,7 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum, nearest
 from streammetrics.core.columns.batch import WEIGHT, near
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.schema import SharedReading, reject
+from streammetrics.core.columns.schema import Bring, SharedReading, reject
 from streammetrics.core.confidence import ConfidenceInterval, ConfidenceRequest, check_level
 from streammetrics.core.errors import (
     InvalidBatchError,
@@ -55,11 +55,10 @@ from streammetrics.inference.units import is_whole_area
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.histograms import ScoredStatistic
 from streammetrics.statistics.joint import (
-    Bring,
     JointMoments,
     JointTable,
-    ModelSchema,
     alias,
+    over_models,
     terms_of,
 )
 from streammetrics.statistics.tables import ThresholdTable
@@ -353,7 +352,7 @@ class DrawnPlan(Plan):
         self.required = (*self.required, PROPENSITY)
 
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
-        labelled = len(schemas[0].models) > 1  # type: ignore[attr-defined]  # a `ModelSchema`
+        labelled = len(schemas[0].models) > 1
         return DrawnReading(schemas) if labelled else super()._reading(schemas)
 
 
@@ -494,7 +493,7 @@ class Estimated(MetricSet):
             [*schemas, *map(self._of_joint, joints)],
         )
 
-    def _of_joint(self, joint: Joint) -> ModelSchema:
+    def _of_joint(self, joint: Joint) -> Schema:
         """Return the schema of the rows of a joint statistic."""
         return self._read_by(joint.of, BOTH, BOTH, joint.bring)
 
@@ -504,11 +503,11 @@ class Estimated(MetricSet):
         models: tuple[str, ...],
         shown: tuple[str, ...],
         bring: Bring | None = None,
-    ) -> ModelSchema:
+    ) -> Schema:
         """Return the schema of rows that have all of `models`, without rows that lack a label."""
         if len(models) > 1:
             schema = replace(schema, nan_policy="omit")
-        return ModelSchema.over(schema, models, shown, bring, self._own)
+        return over_models(schema, models, shown, bring, self._own)
 
     def _side(self, side: Shown, state: State) -> MetricSet:
         """Return the metrics of one side, with its part of a state."""
@@ -674,7 +673,7 @@ class Estimated(MetricSet):
     def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
         """Return the information about all rows: those without a label are not left out."""
         pairs = zip(self._plan.schemas, state.infos, strict=True)
-        return [info for schema, info in pairs if len(schema.models) == 1]  # type: ignore[attr-defined]  # a `ModelSchema`
+        return [info for schema, info in pairs if len(schema.models) == 1]
 
     @property
     def _identity(self) -> object:

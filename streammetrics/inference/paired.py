@@ -44,9 +44,9 @@ from streammetrics.statistics.joint import (
     OF_MODELS,
     JointMoments,
     JointTable,
-    ModelSchema,
     RowSample,
     labels_of,
+    over_models,
     rows_of,
     terms_of,
 )
@@ -56,14 +56,13 @@ from streammetrics.statistics.tables import ThresholdTable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.columns.schema import Bring, Schema
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Ints, Numeric, Options
     from streammetrics.inference.units import UnitInfluence
     from streammetrics.metrics.classification.base import ContingencyMetric
     from streammetrics.metrics.scores.base import ClassScoreMetric
-    from streammetrics.statistics.joint import Bring
     from streammetrics.statistics.tables import LabelCells
 
 
@@ -94,9 +93,9 @@ class Joint(NamedTuple):
     of: Schema  # schema of the metric for the rows of one model
     bring: Bring
 
-    def schema(self, models: Sequence[str], own: tuple[str, ...]) -> ModelSchema:
+    def schema(self, models: Sequence[str], own: tuple[str, ...]) -> Schema:
         """Return the schema that reads the rows of all models."""
-        return ModelSchema.over(self.of, models, self.models, self.bring, own)
+        return over_models(self.of, models, self.models, self.bring, own)
 
 
 class Side(NamedTuple):

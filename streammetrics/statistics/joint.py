@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
@@ -14,7 +14,7 @@ from streammetrics.core.columns.column import distinct
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Condition, Facts, Field, Schema
+from streammetrics.core.columns.schema import Bring, Schema
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.counting import Union, counts_of, extent, is_dense, moved, packed
 from streammetrics.core.errors import (
@@ -58,18 +58,14 @@ from streammetrics.statistics.tables import ThresholdTable, TopKHits
 from streammetrics.statistics.texts import TextScores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.objects import Preparation
-    from streammetrics.core.columns.schema import Kind
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import (
         Array,
         Arrays,
-        Bools,
         Columns,
         Floats,
         Ints,
@@ -80,7 +76,7 @@ if TYPE_CHECKING:
 
 
 class JointStatistic(Statistic):
-    """Base class of statistics of several models together, read through a `ModelSchema`."""
+    """Base class of statistics of several models together, read through a schema `over_models`."""
 
     @property
     def schema(self) -> Schema:
@@ -100,168 +96,24 @@ def alias(name: str, model: str, own: tuple[str, ...] = OF_MODELS) -> str:
     return f"{name} of {model}" if name in own else name
 
 
-def _view(batch: Batch, model: str, own: tuple[str, ...]) -> Batch:
-    """Return a view of the batch with a model's own inputs under their usual names."""
-    return batch.aliased({name: alias(name, model, own) for name in own})
-
-
-@dataclass(frozen=True)
-class Own(Field):
-    """A field that reads one model's own inputs."""
-
-    of: Field
-    model: str
-    own: tuple[str, ...] = OF_MODELS
-
-    def _alias(self, name: str) -> str:
-        return alias(name, self.model, self.own)
-
-    def _view(self, batch: Batch) -> Batch:
-        return _view(batch, self.model, self.own)
-
-    @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
-        """The input names, with the model's own names substituted."""
-        return tuple(self._alias(name) for name in self.of.names)
-
-    @property
-    def optional(self) -> frozenset[str]:  # type: ignore[override]
-        """The names that a batch may leave out."""
-        return frozenset(self._alias(name) for name in self.of.optional)
-
-    @property
-    def nested(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
-        """The names whose rows hold several values."""
-        return tuple((self._alias(name), each) for name, each in self.of.nested)
-
-    @property
-    def leader(self) -> str:  # type: ignore[override]
-        """The labels, whose shape determines that of the columns beside them."""
-        return self._alias(self.of.leader)
-
-    @property
-    def kinds(self) -> dict[str, Kind]:
-        """The kind of each column."""
-        return {self._alias(name): kind for name, kind in self.of.kinds.items()}
-
-    @property
-    def plain(self) -> Own:
-        """The same columns without the metric's restrictions."""
-        return replace(self, of=self.of.plain)
-
-    @property
-    def preparation(self) -> Preparation | None:  # type: ignore[override]
-        """What makes the columns of the model's objects."""
-        return self.of.preparation
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """The names of the columns that are read from `source`."""
-        return self.of.read
-
-    def source(self, batch: Batch) -> Batch:
-        """Return the batch of the model's columns under their usual names."""
-        return self.of.source(self._view(batch))
-
-    def take(self, batch: Batch) -> tuple[Columns, Bools | None]:
-        """Return the converted columns and a mask of the rows where a value is missing."""
-        view = self._view(batch)
-        taken = self.of.take(view)
-        batch.n_rows = view.n_rows
-        return taken
-
-    def ignored(self, taken: Columns) -> Bools | None:
-        """Return a mask of rows to leave out regardless of their other values."""
-        return self.of.ignored(taken)
-
-    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Raise if a value that is not missing is outside the domain."""
-        self.of.validate(self._view(batch), taken, missing)
-
-    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> tuple[Columns, Facts]:
-        """Return the canonical columns of the kept rows, and their facts."""
-        return self.of.finish(self._view(batch), taken, rows)
-
-    def present(self, columns: Columns) -> Columns:
-        """Return the columns computed row by row from the columns that were read."""
-        return self.of.present(columns)
-
-
-@dataclass(frozen=True)
-class OwnCondition(Condition):
-    """A condition on a model's own columns."""
-
-    of: Condition
-    model: str
-    own: tuple[str, ...]
-
-    def check(self, batch: Batch, missing: Bools | None) -> None:
-        """Raise if rows that are not missing violate the condition."""
-        self.of.check(_view(batch, self.model, self.own), missing)
-
-
-@dataclass(frozen=True)
-class Bring:
-    """How the columns of each model become the columns of a joint statistic.
-
-    Two instances are equal if their `key` is equal: it identifies the conversion, and the statistic
-    whose columns are converted.
-    """
-
-    key: Hashable
-    columns: Callable[[list[Columns]], Columns] = field(compare=False)
-
-
-@dataclass(frozen=True)
-class ModelSchema(Schema):
-    """The schema of a statistic on the rows of several models, which are read together.
-
-    A row left out for one model is left out for all. A statistic of one model gets that model's
-    columns; a joint statistic gets the columns that `bring` makes from those of the `shown` models.
-    """
-
-    of: Schema = field(kw_only=True)
-    models: tuple[str, ...] = field(kw_only=True)
-    shown: tuple[str, ...] = field(kw_only=True)
-    bring: Bring | None = field(kw_only=True, default=None)
-
-    @classmethod
-    def over(
-        cls,
-        schema: Schema,
-        models: Sequence[str],
-        shown: Sequence[str],
-        bring: Bring | None = None,
-        own: tuple[str, ...] = OF_MODELS,
-    ) -> ModelSchema:
-        """Return the schema of a statistic over `models`, of which it gets the `shown` ones."""
-        fields = tuple(
+def over_models(
+    schema: Schema,
+    models: Sequence[str],
+    shown: Sequence[str],
+    bring: Bring | None = None,
+    own: tuple[str, ...] = OF_MODELS,
+) -> Schema:
+    """Return the schema of a statistic over `models`, of which it gets the `shown` ones."""
+    return replace(
+        schema,
+        fields=tuple(
             replace(field, partial=True) if isinstance(field, RankingRows) else field
             for field in schema.fields
-        )
-        of = replace(schema, fields=fields)
-        return cls(
-            tuple(Own(each, model, own) for model in models for each in fields),
-            schema.nan_policy,
-            schema.unweighted,
-            tuple(OwnCondition(each, model, own) for model in models for each in schema.conditions),
-            of=of,
-            models=tuple(models),
-            shown=tuple(shown),
-            bring=bring,
-        )
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The input names of all models, in the documented order."""
-        return tuple(dict.fromkeys(super().inputs))
-
-    def present(self, columns: Columns) -> Columns:
-        """Return the columns that the statistic's `update` takes."""
-        width = len(columns) // len(self.models)  # a formula may make others than the inputs
-        starts = (width * self.models.index(model) for model in self.shown)
-        shown = [self.of.present(columns[start : start + width]) for start in starts]
-        return shown[0] if self.bring is None else self.bring.columns(shown)
+        ),
+        models=tuple(tuple((name, alias(name, model, own)) for name in own) for model in models),
+        shown=tuple(map(models.index, shown)),
+        bring=bring,
+    )
 
 
 _TERMS = 1 << 14  # rows per block of terms, which then stay in the cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -17,7 +17,7 @@ from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.types import Columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
@@ -39,6 +39,7 @@ Facts = dict[str, Any]  # properties shared by all rows of a metric: kind of lab
 
 Taken: TypeAlias = "tuple[Columns, Bools | None]"  # converted columns, mask of missing rows
 Finished: TypeAlias = tuple[Columns, Facts]  # canonical columns and their facts
+Side: TypeAlias = "tuple[Batch, list[Columns]]"  # the batch of a model, the columns of each field
 
 
 NEGATIVE = "negative label"  # a fact only of batches that hold such a label
@@ -133,52 +134,93 @@ class Condition(ABC):
         return False
 
 
+Names: TypeAlias = tuple[tuple[str, str], ...]  # inputs, with their names in a batch
+
+
+@dataclass(frozen=True)
+class Bring:
+    """How the columns of each model become the columns of a joint statistic.
+
+    Two instances are equal if their `key` is equal: it identifies the conversion, and the statistic
+    whose columns are converted.
+    """
+
+    key: Hashable
+    columns: Callable[[list[Columns]], Columns] = field(compare=False)
+
+
 @dataclass(frozen=True)
 class Schema:
-    """The fields of a statistic, its policy for missing values, and its conditions on rows."""
+    """The fields of a statistic, its policy for missing values, and its conditions on rows.
+
+    A row may have several models. The fields are then read once for each of the `models`, given as
+    its own inputs with their names in a batch, and a row left out for one is left out for all. A
+    statistic of one model gets the columns of the one that is `shown`; a joint statistic gets the
+    columns that `bring` makes from those of the models that are.
+    """
 
     fields: tuple[Field, ...]
     nan_policy: str = ""  # "raise" or "omit"; empty: missing values raise, and no parameter omits
     unweighted: str = ""  # name of the metrics in errors, if they take no weights
     conditions: tuple[Condition, ...] = ()
+    models: tuple[Names, ...] = ()
+    shown: tuple[int, ...] = ()
+    bring: Bring | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.fields, tuple):
             raise TypeError(f"Schema({self.fields}): expected a tuple of columns, as in (column,)")
 
+    @cached_property
+    def named(self) -> list[tuple[Field, dict[str, str]]]:
+        """The fields, of each model if there are several, and its own inputs' names in a batch."""
+        return [(each, dict(names)) for names in self.models or ((),) for each in self.fields]
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the columns, in the documented order."""
-        return tuple(name for field in self.fields for name in field.names)
+        every = [own.get(name, name) for each, own in self.named for name in each.names]
+        return tuple(dict.fromkeys(every))
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """The kind of each column."""
-        return {name: kind for field in self.fields for name, kind in field.kinds.items()}
+        return {
+            own.get(name, name): kind
+            for each, own in self.named
+            for name, kind in each.kinds.items()
+        }
 
     @property
     def optional(self) -> frozenset[str]:
         """The inputs that a batch may leave out."""
-        return frozenset().union(*(field.optional for field in self.fields))
+        return frozenset(own.get(name, name) for each, own in self.named for name in each.optional)
 
     @cached_property
     def _makes(self) -> bool:
-        return any(type(field).present is not Field.present for field in self.fields)
+        return any(type(each).present is not Field.present for each in self.fields)
 
     @property
     def plain(self) -> Schema:
         """The schema without checks; equal for schemas that read the same rows."""
-        return Schema(tuple([field.plain for field in self.fields]), self.nan_policy or "raise")
+        fields = tuple([each.plain for each in self.fields])
+        return Schema(fields, self.nan_policy or "raise", models=self.models)
 
     def present(self, columns: Columns) -> Columns:
         """Return the columns in the form the statistic uses."""
-        if not self._makes:
-            return columns
+        if not self.models:
+            return self._of_fields(columns) if self._makes else columns
+        width = len(columns) // len(self.models)  # a formula may make others than the inputs
+        starts = [width * model for model in self.shown]
+        shown = [self._of_fields(columns[start : start + width]) for start in starts]
+        return shown[0] if self.bring is None else self.bring.columns(shown)
+
+    def _of_fields(self, columns: Columns) -> Columns:
         shown: list[object] = []
-        for field in self.fields:
+        for each in self.fields if self._makes else ():
             first = len(shown)
-            shown += field.present(columns[first : first + len(field.names)])
-        return tuple(shown)
+            shown += each.present(columns[first : first + len(each.names)])
+        return tuple(shown) if self._makes else columns
 
 
 def reject(
@@ -293,20 +335,21 @@ class SharedReading:
     """One reading of the columns of several schemas; it applies the checks of all of them."""
 
     __slots__ = (
-        "_alone", "_can_omit", "_checks", "_conditions", "_fields", "_ignores", "_omits",
+        "_alone", "_can_omit", "_checks", "_conditions", "_fields", "_ignores", "_models", "_omits",
         "_unweighted",
     )  # fmt: skip
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
         plain = schemas[0].plain
         self._fields = plain.fields
-        self._alone = schemas[0].fields if len(schemas) == 1 else ()
-        self._ignores = any(type(field).ignored is not Field.ignored for field in self._fields)
+        self._models = tuple(map(dict, plain.models))
+        self._alone = schemas[0].fields if len(schemas) == 1 and not plain.models else ()
+        self._ignores = any(type(each).ignored is not Field.ignored for each in self._fields)
         self._omits = plain.nan_policy == "omit"
         self._can_omit = all(schema.nan_policy for schema in schemas)
         self._unweighted = next((s.unweighted for s in schemas if s.unweighted), "")
         fields = dict.fromkeys(
-            (place, field) for s in schemas for place, field in enumerate(s.fields)
+            (place, each) for s in schemas for place, each in enumerate(s.fields)
         )
         self._checks = tuple(fields)  # (index into `_fields`, field with checks)
         self._conditions = tuple(dict.fromkeys(each for s in schemas for each in s.conditions))
@@ -317,8 +360,8 @@ class SharedReading:
             return None
         every: list[ReadColumn] = []
         facts: Facts = {}
-        for field in self._alone:
-            found = field.whole(batch)
+        for each in self._alone:
+            found = each.whole(batch)
             if found is None or (facts and found[1] != facts):
                 return None
             every += found[0]
@@ -334,13 +377,15 @@ class SharedReading:
 
     def read(self, batch: Batch) -> Rows:
         """Return the validated rows, without ignored rows, omitted rows and rows of weight zero."""
-        taken, weight, missing = self._taken(batch)
+        sides, weight, missing = self._taken(batch)
         if batch.n_rows == 0:
             return NO_ROWS
-        for place, field in self._checks:
-            field.validate(batch, taken[place], missing)
-        for condition in self._conditions:
-            condition.check(batch, missing)
+        for view, taken in sides:
+            for place, each in self._checks:
+                each.validate(view, taken[place], missing)
+        for view, _ in sides:
+            for condition in self._conditions:
+                condition.check(view, missing)
         rows, n, omitted = None, batch.n_rows, 0
         if weight is not None or missing is not None:
             rows = _kept(batch, weight, missing)
@@ -350,31 +395,37 @@ class SharedReading:
                 weight = None if weight is None else weight[rows]
                 if n == 0:
                     return Rows((), None, 0, omitted, {})
-        if len(self._fields) == 1:
-            finished, facts = self._fields[0].finish(batch, taken[0], rows)
-            return Rows(finished, weight, n, omitted, facts)
         every: list[ReadColumn] = []
-        facts = {}
-        for field, columns in zip(self._fields, taken, strict=True):
-            finished, more = field.finish(batch, columns, rows)
-            every += finished
-            if not facts:
-                facts = more
-            elif facts != more:
-                self._refuse_kinds(batch, field, facts, more)
-                facts = joined_facts(facts, more)
+        facts: Facts = {}
+        for view, taken in sides:
+            for each, columns in zip(self._fields, taken, strict=True):
+                finished, more = each.finish(view, columns, rows)
+                every += finished
+                if not facts:
+                    facts = more
+                elif facts != more:
+                    self._refuse_kinds(view, each, facts, more)
+                    facts = joined_facts(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)
 
-    def _taken(self, batch: Batch) -> tuple[list[Columns], Floats | None, Mask | None]:
-        """Return the columns of each field, the weights, and the mask of rows to leave out."""
-        taken, absences, missing = [], [], None
-        for field in self._fields:
-            columns, absent = field.take(batch)
-            taken.append(columns)
-            if absent is not None:
-                absences.append((field.source(batch), field.read, absent))
-            if self._ignores and (ignored := field.ignored(columns)) is not None:
-                missing = either(missing, ignored)
+    def _taken(self, batch: Batch) -> tuple[list[Side], Floats | None, Mask | None]:
+        """Return the columns of each field, the weights, and the mask of rows to leave out.
+
+        There is one side, or one for each model.
+        """
+        sides: list[Side] = []
+        absences, missing = [], None
+        for own in self._models or (None,):
+            view, taken = batch if own is None else batch.aliased(own), list[Columns]()
+            for each in self._fields:
+                columns, absent = each.take(view)
+                taken.append(columns)
+                if absent is not None:
+                    absences.append((each.source(view), each.read, absent))
+                if self._ignores and (ignored := each.ignored(columns)) is not None:
+                    missing = either(missing, ignored)
+            batch.n_rows = view.n_rows
+            sides.append((view, taken))
         weight = batch.weight()
         if weight is not None:
             if self._unweighted:
@@ -388,15 +439,15 @@ class SharedReading:
             if not self._omits:
                 _refuse_missing(source, names, missing, can_omit=self._can_omit)
             missing = either(missing, absent)
-        return taken, weight, missing
+        return sides, weight, missing
 
-    def _refuse_kinds(self, batch: Batch, field: Field, facts: Facts, more: Facts) -> None:
+    def _refuse_kinds(self, batch: Batch, at: Field, facts: Facts, more: Facts) -> None:
         """Raise if one of two columns of the same labels holds strings and the other does not."""
         one, other = facts.get("labels"), more.get("labels")
         if one == other or one is None or other is None or "strings" not in {one, other}:
             return
-        before = self._fields[self._fields.index(field) - 1]
-        first, second = (batch.title(each.names[0]) for each in (before, field))
+        before = self._fields[self._fields.index(at) - 1]
+        first, second = (batch.title(each.names[0]) for each in (before, at))
         raise InvalidBatchError(
             f"{first} holds {one}, {second} holds {other}: convert one of them, so that both hold "
             "the names of the classes"

@@ -23,7 +23,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 from streammetrics.core.state.arrays import nested, parted
-from streammetrics.core.statistic import GroupedStates
+from streammetrics.core.statistic import GroupedStates, SharedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Json, ReadColumn
+    from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Json
 
 
 class Plan:
@@ -80,14 +80,14 @@ class Plan:
         inputs = dict.fromkeys(name for schema in self.schemas for name in schema.inputs)
         self.required = tuple(name for name in inputs if name not in optional)
         self.optional = tuple(name for name in (*inputs, WEIGHT) if name in optional)
-        leaders = (field.leader for schema in self.schemas for field in schema.fields)
-        self.leader = next(filter(None, leaders), "")
-        fields = [field for schema in self.schemas for field in schema.fields]
-        sets = {name: field.labels for field in fields for name in field.sets}
+        fields = [named for schema in self.schemas for named in schema.named]
+        self.leader = next((own.get(f.leader, f.leader) for f, own in fields if f.leader), "")
+        sets = {own.get(name, name): f.labels for f, own in fields for name in f.sets}
         self._sets = tuple(sets.items())
-        self.nested = tuple(dict.fromkeys(column for field in fields for column in field.nested))
-        prepared = [name for field in fields if field.preparation for name in field.names]
-        converted = {name for field in fields if not field.preparation for name in field.names}
+        nested = [(own.get(name, name), each) for f, own in fields for name, each in f.nested]
+        self.nested = tuple(dict.fromkeys(nested))
+        converted = {own.get(n, n) for f, own in fields if not f.preparation for n in f.names}
+        prepared = [own.get(n, n) for f, own in fields if f.preparation for n in f.names]
         self._objects = tuple(name for name in dict.fromkeys(prepared) if name not in converted)
         self.start = State(tuple(RowInfo({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         self._peers = tuple(
@@ -230,16 +230,13 @@ class Plan:
         total = int(counts.sum()) if safe else sum(counts.tolist())
         infos = self._grown(state.infos, [read._replace(n=total) for read in rows])
         statistics: list[Statistic] = []
-        found: list[dict[object, ReadColumn]] = [{} for _ in self.schemas]
+        given = self._given(rows)
         for statistic, source in zip(state.statistics, self.sources, strict=True):
-            read = rows[self._readers[source]]
-            columns = self.schemas[source].present(read.columns)
-            if statistic.takes_counts and read.weight is None and total < _EXACT:
-                more = statistic.fork()
-                more.update_among(self._peers[source], found[source], columns, counts)
+            columns, weight = given[source], rows[self._readers[source]].weight
+            if statistic.takes_counts and weight is None and total < _EXACT:
+                statistics.append(_updated(statistic, columns, counts))
             else:
-                more = _repeated(statistic, columns, read.weight, counts)
-            statistics.append(more)
+                statistics.append(_repeated(statistic, columns, weight, counts))
         return self.counted(State(infos, tuple(statistics)))
 
     def with_slices(self, state: State, batch: Batch) -> State:
@@ -304,20 +301,22 @@ class Plan:
         self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]
     ) -> tuple[Statistic, ...]:
         check_arithmetic()
-        # For each schema: its columns, the weights, and values that its statistics share.
-        given: list[tuple[Columns, Floats | None, dict[object, ReadColumn]] | None] = []
-        for schema, reader in zip(self.schemas, self._readers, strict=True):
-            columns, weight, n, _, _ = rows[reader]
-            given.append((schema.present(columns), weight, {}) if n else None)
+        given, readers = self._given(rows), self._readers
         updated = []
         for statistic, source in zip(statistics, self.sources, strict=True):
-            mine = given[source]
-            if mine is not None:
-                columns, weight, found = mine
-                statistic = statistic.fork()  # noqa: PLW2901 - a copy for this iteration
-                statistic.update_among(self._peers[source], found, columns, weight)
-            updated.append(statistic)
+            read = rows[readers[source]]
+            updated.append(_updated(statistic, given[source], read.weight) if read.n else statistic)
         return tuple(updated)
+
+    def _given(self, rows: Sequence[Rows]) -> list[Columns]:
+        """Return the columns that the statistics of each schema are given."""
+        given = []
+        for schema, reader, peers in zip(self.schemas, self._readers, self._peers, strict=True):
+            columns = rows[reader].columns
+            if rows[reader].n:
+                columns = schema.present(columns)
+            given.append(SharedColumns.of(columns, peers) if len(peers) > 1 else columns)
+        return given
 
     def _grown(self, infos: tuple[RowInfo, ...], rows: Sequence[Rows]) -> tuple[RowInfo, ...]:
         grown = []
@@ -417,6 +416,16 @@ class Plan:
 _COUNTS = 1 << 12  # largest count of rows that are grouped by it
 _TOGETHER = 1 << 12  # rows for each count from which on they are sorted by it
 _EXACT = 1 << 53  # counts below are float64
+
+
+def _updated(statistic: Statistic, columns: Columns, weight: Array | None) -> Statistic:
+    """Return a statistic after more rows."""
+    after = statistic.fork()
+    if statistic.lifts:  # as its `update` does, which takes the columns one by one
+        after.add_lifted(statistic.lift(columns, weight) or {})
+    else:
+        after.update(*columns, weight=weight)
+    return after
 
 
 def _bits(counts: Ints) -> range:

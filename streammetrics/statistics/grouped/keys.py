@@ -298,7 +298,7 @@ class LeftOutSchema(Schema):
     @property
     def plain(self) -> Schema:
         """What is read: not what the schema keeps."""
-        return LeftOutSchema(super().plain.fields, self.nan_policy)
+        return LeftOutSchema(super().plain.fields, self.nan_policy, models=self.models)
 
     def present(self, columns: Columns) -> Columns:
         """Return keys and facts."""
@@ -315,6 +315,9 @@ class KeyedReading(SharedReading):
         columns, weight, n, omitted, facts = super().read(batch)
         if not n:
             return Rows((), None, n, omitted, facts)
+        if self._models:  # each of which has the keys again
+            width = len(columns) // len(self._models)
+            columns = (columns[0], *[c for place, c in enumerate(columns) if place % width])
         if not batch.has(COUNTS):  # which are in the order of the batch
             columns, weight = _by_key(columns, weight)
         mine = _of_values(batch, self._fields[0].names[0], facts)
@@ -329,10 +332,11 @@ class LeftOutReading(SharedReading):
 
     def read(self, batch: Batch) -> Rows:
         """Return the keys of the rows left out, and no facts."""
-        taken, _, missing = self._taken(batch)
+        (first, *_), _, missing = self._taken(batch)
         if missing is None or not (rows := np.flatnonzero(missing)).size:
             return NO_ROWS
-        (column,), facts = self._fields[0].finish(batch, taken[0], rows)
+        view, taken = first
+        (column,), facts = self._fields[0].finish(view, taken[0], rows)
         return Rows((column, _parties({}, None, rows.size)), None, rows.size, 0, facts)
 
 
@@ -384,7 +388,9 @@ def leaves_out(schema: Schema) -> bool:
 def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:
     """Return the schema of the rows of another with their keys, or of those it leaves out."""
     given = (Key(name), *schema.fields), schema.nan_policy, schema.unweighted, schema.conditions
-    return LeftOutSchema(*given) if left_out else KeyedSchema(*given, of=schema)
+    if left_out:
+        return LeftOutSchema(*given, models=schema.models)
+    return KeyedSchema(*given, models=schema.models, of=schema)
 
 
 def _parties(facts: Facts, codes: Any, n: int) -> Column:

@@ -32,7 +32,7 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.sums import NamedSums, SquaredWeight, SquareWeighted, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.floating import quiet
-from streammetrics.core.statistic import Statistic
+from streammetrics.core.statistic import SharedColumns, Statistic
 from streammetrics.statistics.sums.formulas import (
     LOSSES,
     LossName,
@@ -42,7 +42,7 @@ from streammetrics.statistics.sums.formulas import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.counting import GroupCodes
@@ -497,51 +497,45 @@ class LossSum(ExactSums):
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
-    def update_among(
-        self,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
-        columns: Columns,
-        weight: Floats | None,
-    ) -> None:
-        """Add the losses of the rows, of which peers mostly read powers of the same terms."""
-        self.add_lifted(self._lift_among(peers, found, columns, weight))
-
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, object] | None:
-        """Return the losses of rows; ``None`` where one of a group takes more than a float64."""
-        if group is None:
-            return self._lift_among((self,), {}, columns, weight)
-        if LOSSES[self.loss].long or has_long(columns):
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                return self.lift_whole(as_outputs(columns), weight, group)
-        except FloatingPointError:  # of a square or a power
-            return None
+        """Return the losses of rows; ``None`` where one of a group takes more than a float64.
 
-    def _lift_among(
-        self,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
-        columns: Columns,
-        weight: Array | None,
-    ) -> dict[str, object]:
+        Powers of the same terms are summed once for all peers.
+        """
         loss = LOSSES[self.loss]
-        if not have_weights(weight) and not loss.long:
-            of = terms, parameter = loss.root or loss.terms, self.parameter
-            if of not in found:
-                powers = self.exponents if len(peers) == 1 else _powers_read(of, peers)
-                try:
-                    found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
-                except FloatingPointError:  # of a power
-                    return self.lift_whole(columns, weight)
-            sums, low, high = found[of]
-            if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
-                rows = WeightedCount.of_rows(len(columns[0]), weight)
-                return self.lift_powers(columns, rows, sums)
-        return self.lift_whole(columns, weight)
+        if group is not None:
+            if loss.long or has_long(columns):
+                return None
+            try:
+                with np.errstate(all="ignore"):
+                    return self.lift_whole(as_outputs(columns), weight, group)
+            except FloatingPointError:  # of a square or a power
+                return None
+        if have_weights(weight) or loss.long:
+            return self.lift_whole(columns, weight)
+        found: dict[object, ReadColumn] = {}
+        of, powers = self._of, self.exponents
+        if isinstance(columns, SharedColumns):
+            peers = [peer for peer in columns.peers if isinstance(peer, LossSum) and peer._of == of]
+            powers, found = tuple({p for peer in peers for p in peer.exponents}), columns.found
+        if of not in found:
+            terms, parameter = of
+            try:
+                found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
+            except FloatingPointError:  # of a power
+                return self.lift_whole(columns, weight)
+        sums, low, high = found[of]
+        if loss.root and high and not (low > 1 / _ROOT and high < _ROOT):
+            return self.lift_whole(columns, weight)
+        return self.lift_powers(columns, WeightedCount.of_rows(len(columns[0]), weight), sums)
+
+    @property
+    def _of(self) -> tuple[Callable[..., Numeric], float]:
+        """The terms of which powers are summed, and their parameter."""
+        loss = LOSSES[self.loss]
+        return loss.root or loss.terms, self.parameter
 
     @cached_property
     def exponents(self) -> tuple[int, ...]:
@@ -568,18 +562,6 @@ class LossSum(ExactSums):
                 rounded, roots = parts_of(self.loss, self.parameter, *columns)
                 total = ExactSum.of(rounded, weight) + ExactSum.product(roots, roots, weight)
         return self.fields_of(columns, rows, {"loss": total})
-
-
-def _powers_read(of: tuple[Callable[..., Floats], float], peers: Sequence[Statistic]) -> set[int]:
-    """Return which powers of some terms peers read."""
-    terms, parameter = of
-    powers: set[int] = set()
-    for peer in peers:
-        if isinstance(peer, LossSum) and peer.parameter == parameter:
-            loss = LOSSES[peer.loss]
-            if terms is (loss.root or loss.terms):
-                powers.update(peer.exponents)
-    return powers
 
 
 Powers = dict[str, ExactSum]
