@@ -139,7 +139,8 @@ def evaluate(
     saved = [Output(option, path) for option, path in of_state.items() if path is not None]
     check_places([*outputs, *saved])
     several = any(len(texts) > 1 for texts in given.columns.values())
-    if save is None and confidence is None and isinstance(unit_of(unit), str) and not several:
+    asked = save is not None or confidence is not None or worst is not None or several
+    if isinstance(unit_of(unit), str) and not asked:
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95, or --save")
     work = opened(given)
     lacking = work.check_one_state(saved[0].option) if saved else []

@@ -216,6 +216,7 @@ class Comparison(MetricSet):
         self._own = (*OF_MODELS, *(name for name in own if name not in OF_MODELS))
         asked = asked_columns(models, own)
         self.models = tuple(asked)
+        self._sorted = sorted(asked)  # the order in joint statistics, so that tests are symmetric
         if baseline is not None and baseline not in asked:
             raise ValueError(f"baseline={baseline!r} is not a model{near(str(baseline), asked)}")
         self._families = {
@@ -227,7 +228,7 @@ class Comparison(MetricSet):
             self.columns |= {self._alias(name, model): text for name, text in texts.items()}
         self._metrics = self._suite._metrics
         self._joints = {
-            name: family.joints(self.models, self.pairs) for name, family in self._families.items()
+            name: family.joints(self._sorted, self.pairs) for name, family in self._families.items()
         }
         plain = self._suite._plan
         self._sides = {
@@ -396,7 +397,7 @@ class Comparison(MetricSet):
         for name, family in self._families.items():
             for pair in self.pairs:
                 one, other = (
-                    Side(m, suites[m][name], float(values[m][name]), self.models.index(m))
+                    Side(m, suites[m][name], float(values[m][name]), self._sorted.index(m))
                     for m in pair
                 )
                 joint = self._joint(name, pair, state)

@@ -721,9 +721,9 @@ def sign_flips(gaps: Floats, permutations: int = PERMUTATIONS) -> float:
     >>> sign_flips(np.array([1.0, 1.0, 1.0, 1.0]))
     0.125
     """
-    gaps = np.sort(gaps[gaps != 0])  # the sign of 0 does not matter
-    n, seen = len(gaps), abs(float(gaps.sum()))
-    least = seen - _SLACK * float(np.abs(gaps).sum())
+    seen = abs(float(np.sort(gaps).sum()))
+    gaps = np.sort(np.abs(gaps[gaps != 0]))  # so that p is the same for both orders of two models
+    n, least = len(gaps), seen - _SLACK * float(gaps.sum())
     if 1 << n <= permutations + 1:
         every = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1
         sums = gaps.sum() - 2 * (every @ gaps)
