@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -345,3 +346,85 @@ def test_infinite_logits_are_probabilities_of_zero_and_one():
         sm.BrierScore(from_logits=True).update([0], [[np.inf, 0.0]])
     with pytest.raises(sm.InvalidBatchError, match="is infinite or too large for a logit"):
         sm.KLDivergence(from_logits=True).update([[0.0, 1.0]], [[-np.inf, 0.0]])
+
+
+BIG = 2**52 - 5
+TABLES = {  # amounts of the current sample and of the reference in bins
+    "near": ([10**6 + 1, 10**6, 10**6 - 1], [10**6, 10**6, 10**6]),
+    "nearer": ([BIG + 1, BIG - 1, 2], [BIG, BIG, 2]),
+    "equal shares": ([10, 20, 30], [1, 2, 3]),
+    "far": ([BIG, 1], [1, BIG]),
+    "one empty": ([10**15, 7, 0], [10**15, 6, 1]),
+    "weights": ([0.1, 0.3, 0.6], [0.1 + 2**-54, 0.3, 0.6]),
+    "large weights": ([1e300, 3e300, 1e284], [1e300, 3e300 + 2**945, 1e284]),
+    "far weights": ([1e-150, 1.0, 1e150], [2e-150, 1.0, 3e150]),
+    "small shares": ([1e-20, 1.0], [3e-20, 1.0]),
+    "smaller shares": ([1e-150, 1e155], [1.0, 1.0]),
+}
+
+
+def exact_distances(current, reference, added=0.0):
+    """Return the population stability and the Jensen-Shannon distance of amounts in bins."""
+    sides = [[Fraction(each) + Fraction(added) for each in side] for side in (current, reference)]
+    shares = [
+        [Decimal(s.numerator) / Decimal(s.denominator) for s in (each / sum(side) for each in side)]
+        for side in sides
+    ]
+    stability = divergence = Decimal(0)
+    for p, q in zip(*shares, strict=True):
+        if p != q:
+            m = (p + q) / 2
+            divergence += sum((x * (x / m).ln() for x in (p, q) if x), Decimal(0)) / 2
+            stability += (p - q) * (p / q).ln() if p and q else Decimal("inf")
+    return stability, divergence.sqrt()
+
+
+@pytest.mark.parametrize("added", [0.0, 0.5, 1e-30])
+@pytest.mark.parametrize("bins", ["edges", "categories", "quantiles"])
+@pytest.mark.parametrize("table", TABLES)
+def test_distances_of_shares(table, bins, added):
+    getcontext().prec = 600  # the last bits of weights that lie far apart count
+    current, reference = TABLES[table]
+    size = len(current)
+    config = {
+        "edges": {"edges": [k + 0.5 for k in range(size - 1)]},
+        "categories": {"bins": "categories"},
+        "quantiles": {"bins": size},
+    }[bins]
+    amounts = [*current, *reference]
+    name = "counts" if all(isinstance(amount, int) for amount in amounts) else "sample_weight"
+    rows = {"sample": [1] * size + [0] * size, "values": [*range(size)] * 2, name: amounts}
+    if bins == "quantiles":
+        ends = [sum(map(Fraction, reference[: k + 1])) for k in range(size)]
+        cut = [
+            next(i for i in range(size) if ends[i] * size >= k * ends[-1]) for k in range(1, size)
+        ]
+        cut = [0, *(i + 1 for i in cut), size]
+        current, reference = (
+            [sum(map(Fraction, side[a:b])) for a, b in pairwise(cut)]
+            for side in (current, reference)
+        )
+    exact = exact_distances(current, reference, added)
+    found = [
+        metric(pseudo_count=added, **config).update(**rows)
+        for metric in (sm.PopulationStability, sm.JensenShannon)
+    ]
+    for metric, value in zip(found, exact, strict=True):
+        if value.is_infinite():
+            assert metric.compute() == float("inf")
+        else:
+            agree([metric.compute()], [value])
+        assert metric.exact
+        assert metric.bounds() == (metric.compute(), metric.compute())
+
+
+def test_quantiles_of_weights_are_those_of_exact_sums():
+    weights = [0.1] * 10  # float64 sums of three of them lie above 3 / 10 of the sum of ten
+    for cut in range(1, 10):
+        rows = {"sample": [0] * 10 + [1] * 10, "values": [*range(10)] * 2}
+        given = [*weights, *[1.0] * cut, *[0.0] * (10 - cut)]
+        metric = sm.PopulationStability(bins=10, pseudo_count=1.0).update(
+            **rows, sample_weight=given
+        )
+        exact = exact_distances([1] * cut + [0] * (10 - cut), weights, 1.0)
+        agree([metric.compute()], exact[:1])
