@@ -428,3 +428,122 @@ def test_quantiles_of_weights_are_those_of_exact_sums():
         )
         exact = exact_distances([1] * cut + [0] * (10 - cut), weights, 1.0)
         agree([metric.compute()], exact[:1])
+
+
+def decimal(value):
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+BIG_TABLES = [
+    [[2**50 + 1, 2**50], [2**50, 2**50]],
+    [[2**50, 2**50, 2**50 + 1], [2**50, 2**50, 2**50], [2**50 - 1, 2**50, 2**50]],
+    [[2**50, 1000], [1000, 1]],
+    [[50, 50], [50, 51]],
+]
+
+
+@pytest.mark.parametrize("table", BIG_TABLES)
+def test_agreement_of_nearly_independent_labels(table):
+    size, cells = len(table), [[Fraction(count) for count in row] for row in table]
+    true, pred = list(map(sum, cells)), list(map(sum, zip(*cells, strict=True)))
+    n, hits = sum(true), sum(cells[k][k] for k in range(size))
+    every = [(i, j) for i in range(size) for j in range(size)]
+    by_chance = sum(a * b for a, b in zip(true, pred, strict=True))
+    apart = [
+        [sum(abs(i - j) ** power * each[i][j] for i, j in every) for power in (1, 2)]
+        for each in (cells, [[a * b / n for b in pred] for a in true])
+    ]
+    spread = (n * n - sum(a * a for a in true)) * (n * n - sum(b * b for b in pred))
+    recalls = sum(cells[k][k] / true[k] for k in range(size)) / size
+    chi = sum(
+        (cells[i][j] - true[i] * pred[j] / n) ** 2 * n / (true[i] * pred[j]) for i, j in every
+    )
+    pairs = [
+        [x * (x - 1) / 2 for x in side]
+        for side in ([n], [count for row in cells for count in row], true, pred)
+    ]
+    total, together, of_true, of_pred = map(sum, pairs)
+    expected = of_true * of_pred / total
+    mutual = sum(
+        decimal(cells[i][j] / n) * decimal(cells[i][j] * n / (true[i] * pred[j])).ln()
+        for i, j in every
+    )
+    exact = [
+        (sm.CohenKappa(), (n * hits - by_chance) / (n * n - by_chance)),
+        (sm.CohenKappa(weights="linear"), 1 - apart[0][0] / apart[1][0]),
+        (sm.CohenKappa(weights="quadratic"), 1 - apart[0][1] / apart[1][1]),
+        (sm.BalancedAccuracy(adjusted=True), (recalls * size - 1) / (size - 1)),
+        (sm.AdjustedRandIndex(), (together - expected) / ((of_true + of_pred) / 2 - expected)),
+    ]
+    if size == 2:
+        ((tn, fp), (fn, tp)) = cells
+        exact.append((sm.Informedness(), tp / (tp + fn) + tn / (tn + fp) - 1))
+        exact.append((sm.Markedness(), tp / (tp + fp) + tn / (tn + fn) - 1))
+    exact = [(metric, decimal(value)) for metric, value in exact]
+    exact.append((sm.MatthewsCorrcoef(), decimal(n * hits - by_chance) / decimal(spread).sqrt()))
+    exact.append((sm.CramersV(), decimal(chi / n / (size - 1)).sqrt()))
+    exact.append((sm.MutualInfo(), mutual))
+    exact.append((sm.TheilsU(), mutual / entropy_of([decimal(each) for each in true])))
+    rows = list(zip(*every, strict=True))
+    counts = [table[i][j] for i, j in every]
+    found = [metric.update(*rows, counts=counts).compute() for metric, _ in exact]
+    agree(found, [value for _, value in exact])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_and_targets_that_are_nearly_unrelated(weighted):
+    rng = np.random.default_rng(1)
+    n = 200
+    score, label = np.repeat(np.sort(rng.random(n)), 2), np.tile([0, 1], n)
+    weight = np.repeat(rng.random(n) + 0.5, 2) if weighted else np.ones(2 * n)
+    if weighted:
+        weight[[11, 200]] += [2.0**-50, 2.0**-40]
+    else:
+        score[11] += 1e-9
+    mass = list(map(Fraction, weight.tolist()))
+    sums = [sum(mass[k] for k in range(2 * n) if label[k] == side) for side in (0, 1)]
+    gap = area = distance = Fraction(0)
+    below, last = [Fraction(0), Fraction(0)], Fraction(0)
+    for value in np.unique(score).tolist():
+        apart = below[1] / sums[1] - below[0] / sums[0]
+        distance += abs(apart) * (Fraction(value) - last)
+        here = [
+            sum(
+                (mass[k] for k in range(2 * n) if score[k] == value and label[k] == side),
+                Fraction(0),
+            )
+            for side in (0, 1)
+        ]
+        area += here[1] * (2 * below[0] + here[0])
+        below = [sum(pair) for pair in zip(below, here, strict=True)]
+        gap = max(gap, abs(below[1] / sums[1] - below[0] / sums[0]))
+        last = Fraction(value)
+    gini = area / (sums[0] * sums[1]) - 1
+    rows = {"sample_weight": weight} if weighted else {}
+    found = [
+        metric.update(label, score, **rows).compute()
+        for metric in (sm.Gini(), sm.KolmogorovSmirnov(), sm.KSDistance(), sm.Wasserstein())
+    ]
+    agree(found, map(decimal, [gini, gap, gap, distance]))
+
+    y = rng.normal(1e6, 1.0, 2 * n)
+    x = rng.normal(1e5, 1.0, 2 * n)
+    x -= (np.cov(x, y)[0, 1] / y.var(ddof=1)) * (y - y.mean())
+
+    def mean(numbers):
+        return sum(w * each for w, each in zip(mass, numbers, strict=True)) / sum(mass)
+
+    def covariance(one, other):
+        a, b = mean(one), mean(other)
+        return mean([(u - a) * (v - b) for u, v in zip(one, other, strict=True)])
+
+    ys, xs = ([Fraction(each) for each in side.tolist()] for side in (y, x))
+    both, of_y, of_x = covariance(ys, xs), covariance(ys, ys), covariance(xs, xs)
+    exact = [
+        decimal(both) / decimal(of_y * of_x).sqrt(),
+        decimal(2 * both / (of_y + of_x + (mean(ys) - mean(xs)) ** 2)),
+        decimal(mean(xs) - mean(ys)),
+        decimal((2 * both - of_x) / of_y),
+    ]
+    metrics = sm.PearsonCorrelation, sm.ConcordanceCorrelation, sm.MeanError, sm.ExplainedVariance
+    agree([metric().update(y, x, **rows).compute() for metric in metrics], exact)
