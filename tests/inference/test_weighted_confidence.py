@@ -323,3 +323,20 @@ def test_a_share_of_rows_is_one_whatever_the_metric_and_the_weights():
             found = sm.IntervalCoverage().update(**rows, sample_weight=weight).confidence()
             same = sm.Accuracy().update([1] * 30, inside, sample_weight=weight).confidence()
             assert list(found[:2]) == pytest.approx(list(same[:2]), rel=1e-9)
+
+
+@pytest.mark.parametrize("metric", [sm.KolmogorovSmirnov(), sm.AveragePrecision(), sm.PRAUC()])
+def test_limits_of_rows_of_which_three_have_half_of_the_weight_hold_the_value(metric):
+    rng = np.random.default_rng(21)
+
+    def sample(n):
+        y = np.arange(n) % 2
+        return y, rng.normal(size=n) + 1.5 * y
+
+    value, n, held = metric.copy().update(*sample(100_000)).compute(), 1000, 0
+    for _ in range(60):
+        weight = np.ones(n)
+        weight[rng.choice(n, 3, replace=False)] = (n - 3) / 3
+        low, high = metric.copy().update(*sample(n), sample_weight=weight).confidence()
+        held += low <= value <= high
+    assert held >= 56
