@@ -102,7 +102,7 @@ FAMILIES = {
     "ranking": {"n_queries", "n_unjudged", "per_query", "read"},
     "clustering": {"certain", "per_cluster", "per_point", "read", "read_information", "read_pairs"},
     "correlation": {"certain"},
-    "drift": {"certain", "terms", "total"},
+    "drift": {"certain", "of_amounts", "terms", "total"},
     "arena": {"nu", "ranks"},
     "attempts": {"n_units", "per_unit", "read"},
     "text": {"read"},

@@ -238,9 +238,14 @@ class Ladder(NamedTuple):
         return cls(p, n, p_above, n_above, positives, negatives, *own)
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows have weights other than one."""
+        return self.p_square is not self.p
+
+    @property
     def rows(self) -> tuple[float, float]:
         """The effective numbers of positives and negatives, in rows of weight one."""
-        if self.p_square is self.p:
+        if not self.weighted:
             return self.positives, self.negatives
         sides = ((self.positives, self.p_square), (self.negatives, self.n_square))
         positives, negatives = (w * w / s.sum() if w else 0.0 for w, s in sides)
@@ -458,7 +463,7 @@ def precision_influences(
     fp *= each
     tp *= each
     own = fp  # bias from positives of weight one
-    if cells.p_square is not cells.p:
+    if cells.weighted:
         squares = _stood_for(cells.p_square, trapezoid=trapezoid)
         own = fp * np.divide(squares, counts, out=np.zeros_like(fp), where=counts > 0)
     excess = float(own.sum()) / cells.positives / (2 if trapezoid else 1)  # trapezoids: half
@@ -477,13 +482,28 @@ def _stood_for(p: Floats, *, trapezoid: bool) -> Floats:
 
 def distance_influences(cells: Ladder) -> Influences:
     """Return the influences on the largest distance between two distributions, at its location."""
+    cut, above, below = _furthest(cells)
+    called = (np.arange(cells.p.size) >= cut).astype(np.float64)
+    return Influences((called - above) / cells.positives, (called - below) / cells.negatives)
+
+
+def distance_variances(cells: Ladder) -> tuple[float, float]:
+    """Return the binomial variances of both distributions where they are furthest apart.
+
+    They are those of the effective numbers of rows and of two more rows on each side (Agresti and
+    Coull, The American Statistician 52, 1998).
+    """
+    _, *shares = _furthest(cells)
+    p, n = ((x * rows + 2) / (rows + 4) for x, rows in zip(shares, cells.rows, strict=True))
+    return p * (1 - p) / cells.rows[0], n * (1 - n) / cells.rows[1]
+
+
+def _furthest(cells: Ladder) -> tuple[int, float, float]:
+    """Return the cell where two distributions are furthest apart, and their shares from it up."""
     above = (cells.p_above + cells.p) / cells.positives
     below = (cells.n_above + cells.n) / cells.negatives
     cut = int(np.argmax(np.abs(above - below)))
-    called = np.arange(cells.p.size) >= cut
-    return Influences(
-        (called - above[cut]) / cells.positives, (called - below[cut]) / cells.negatives
-    )
+    return cut, float(above[cut]), float(below[cut])
 
 
 REPLICATES = 200

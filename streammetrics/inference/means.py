@@ -100,9 +100,14 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
     """Return the standard error of a mean; 0 if the rows differ by rounding error only."""
     squares, values, weights = sums
     around = squares - 2 * mean * values + mean * mean * weights
-    if n < 2 or around <= _NOISE * squares or squares >= LARGEST:
+    if n < 2 or around <= _NOISE * squares or _clipped(squares, weights, n):
         return 0.0
     return root(around * n / (n - 1) / total**2)
+
+
+def _clipped(squares: Fraction, weights: Fraction, n: int) -> bool:
+    """Return whether squares of numbers are too large to be exact, given Σ w² x² and Σ w²."""
+    return squares * n >= int(LARGEST) * weights
 
 
 def _answer(
@@ -202,8 +207,8 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
         # Variance of e - r |y|, whose mean is 0.
         squares = e[0] - 2 * ratio * cross + ratio * ratio * y[0]
         scale = e[0] + ratio * ratio * y[0]
-        vanishes = squares <= _NOISE * scale or scale >= LARGEST or asked.n_rows < 2
         n = asked.n_rows
+        vanishes = squares <= _NOISE * scale or _clipped(together[0], together[2], n) or n < 2
         errors.append(0.0 if vanishes else root(squares * n / (n - 1) / down**2))
         values.append(ratio)
     return _answer(metric, asked, values, errors, 0.0, worth=_worth(held[0].total, held[0]))
@@ -311,7 +316,7 @@ def of_means(metric: RowMean, asked: ConfidenceRequest, held: FormulaSum) -> Con
     ]
     around = sum(terms, Fraction(0))
     size = sum(Fraction(g) ** 2 * rest[i][i] for i, g in enumerate(slopes))
-    if around <= _NOISE * size or size >= LARGEST:
+    if around <= _NOISE * size or _clipped(max(rest[i][i] for i in range(len(means))), weights, n):
         return unsure(asked.level, method)
     error = math.sqrt(around * n / (n - 1) / total**2)
     df = freedom(min(_worth(total, held), float(n)))

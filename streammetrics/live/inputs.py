@@ -28,7 +28,6 @@ from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.live.possible.remembered import Called, Classes, ScoreCells
 from streammetrics.live.rows import batch_of
 from streammetrics.live.samples import (
-    PSEUDO_COUNT,
     Method,
     chance_of,
     chance_of_bins,
@@ -203,12 +202,9 @@ class CategoryDistance(InputDistance):
 
     def certain(self, statistic: Classes) -> tuple[float, float, float]:
         """Return the distance of the shares of those categories that occur."""
-        metric, added = metric_for(self.method, "categories"), 0.0
+        metric = metric_for(self.method, "categories")
         assert isinstance(metric, BinnedDistance)
-        if self.method == "psi":
-            added = PSEUDO_COUNT
-        p, q = ((counts + added) / (counts + added).sum() for counts in self._counts(statistic))
-        value = metric.total(math.fsum(metric.terms(p, q)))
+        value = metric.of_amounts(*self._counts(statistic))
         return value, value, value
 
     def chance(self, statistic: Classes) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
+from streammetrics.core import elementary
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import Label  # noqa: TC001 - parameter annotations are read at run time
 from streammetrics.core.configured import require
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, ArrayLike, Bools, Floats
+    from streammetrics.core.types import Array, ArrayLike, Bools, Floats, Places
     from streammetrics.metrics.scores.base import CumulativeCounts
 
 
@@ -186,33 +188,54 @@ class BinnedDistance(SampleDistance):
     def _certain(self, samples: SampleHistogram | SampleTable) -> tuple[float, float, float]:
         if not isinstance(samples, SampleTable):
             return super()._certain(samples)
-        shares = samples.shares(self.pseudo_count)
-        value = math.nan if shares is None else self.total(math.fsum(self.terms(*shares)))
+        amounts = samples.amounts()
+        value = math.nan if amounts is None else self.of_amounts(*amounts)
         return value, value, value
 
     @abstractmethod
-    def terms(self, p: Floats, q: Floats) -> Floats:
-        """Return the term of each bin: convex in both shares, and 0 where they are equal."""
+    def terms(self, p: Floats, q: Floats, apart: Floats) -> Floats:
+        """Return the term of each bin: convex in both shares, and 0 where they are equal.
+
+        `apart` is p - q, which shares that are rounded do not give.
+        """
 
     @abstractmethod
     def total(self, terms: float) -> float:
         """Return the distance from the terms of all bins."""
 
+    def of_amounts(self, current: Array, reference: Array, exponent: int = 0) -> float:
+        """Return the distance of two samples with these amounts in bins, without pseudo-counts.
+
+        Amounts are integers (m,) in units of 2**exponent. Shares and their differences are each
+        rounded once.
+        """
+        added, unit = (Fraction(self.pseudo_count) / Fraction(2) ** exponent).as_integer_ratio()
+        n, m = (int(side.sum()) * unit + added * side.size for side in (current, reference))
+        kind = np.float64 if n * m <= 1 << 53 else object  # products are exact in both
+        a, b = (side.astype(kind) * unit + added for side in (current, reference))
+        shares = (a / n, b / m, (a * m - b * n) / (n * m))
+        return self.total(math.fsum(self.terms(*(side.astype(np.float64) for side in shares))))
+
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the smallest, the nominal and the largest distance, given bounds of the shares."""
         cells = _SampleCells.of(stairs)
-        one, other = cells.at(self.edges) if self.edges else cells.quantiles(int(self.bins))
+        cuts = cells.at(self.edges) if self.edges else cells.quantiles(int(self.bins))
+        if stairs.exact:
+            value = self.of_amounts(*cells.amounts(cuts))
+            return value, value, value
+        one, other = cells.ranges(cuts)
         pseudo_weight = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
         p = one.differences().shares(float(stairs.positives), pseudo_weight)
         q = other.differences().shares(float(stairs.negatives), pseudo_weight)
         # Terms are convex: they are largest at a corner of the rectangle of possible shares, and
         # smallest on the diagonal, or at the corner nearest to it.
-        corners = [self.terms(a, b) for a in (p.low, p.high) for b in (q.low, q.high)]
+        corners = [self.terms(a, b, a - b) for a in (p.low, p.high) for b in (q.low, q.high)]
         nearest = np.clip(q.value, p.low, p.high)
-        least = self.terms(nearest, np.clip(nearest, q.low, q.high))
+        opposite = np.clip(nearest, q.low, q.high)
+        least = self.terms(nearest, opposite, nearest - opposite)
         low = math.fsum(least) * (1 - ROUNDING) - ROUNDING
         high = math.fsum(np.max(corners, axis=0)) * (1 + ROUNDING) + ROUNDING
-        value = math.fsum(self.terms(p.value, q.value))
+        value = math.fsum(self.terms(p.value, q.value, p.value - q.value))
         return self.total(max(low, 0.0)), self.total(value), self.total(high)
 
 
@@ -224,8 +247,7 @@ class PopulationStability(BinnedDistance):
 
     ``nan`` unless both samples have rows; ``inf`` if a bin is empty in only one of them. By chance
     alone, two samples of n and m rows from the same population give about
-    (bins - 1) (1 / n + 1 / m). Shares are rounded to float64 before they are compared, so a value v
-    has an error of about 2**-52 √v.
+    (bins - 1) (1 / n + 1 / m).
 
     Beyond `max_bins`, the rows of a cell that contains an edge may be on either side of it.
 
@@ -246,9 +268,10 @@ class PopulationStability(BinnedDistance):
     higher_is_better = False
     family = APART
 
-    def terms(self, p: Floats, q: Floats) -> Floats:
+    def terms(self, p: Floats, q: Floats, apart: Floats) -> Floats:
         """Return (p - q) ln(p / q)."""
-        return 2 * (p - q) * _half_log_ratio(p, q)
+        distance = np.abs(apart)
+        return distance * _log_ratios(np.minimum(p, q), distance)
 
     def total(self, terms: float) -> float:
         """Return the sum."""
@@ -262,8 +285,7 @@ class JensenShannon(BinnedDistance):
     current sample and of the reference in bins.
 
     It is the square root of the Jensen-Shannon divergence, at most √(ln 2), or 1 with ``base=2``.
-    ``nan`` unless both samples have rows. Shares are rounded to float64 before they are compared,
-    so a value has an error of about 2**-52.
+    ``nan`` unless both samples have rows.
 
     Beyond `max_bins`, the rows of a cell that contains an edge may be on either side of it.
 
@@ -288,24 +310,40 @@ class JensenShannon(BinnedDistance):
 
     base: Annotated[float, Above(1)] | None = None
 
-    def terms(self, p: Floats, q: Floats) -> Floats:
+    def terms(self, p: Floats, q: Floats, apart: Floats) -> Floats:
         """Return half of p ln(p / m) + q ln(q / m)."""
-        mean = (p + q) / 2
-        u = np.abs(p - q) / np.where(mean > 0, p + q, 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.log1p(-(u**2)) + 2 * u * np.arctanh(u)
-        return mean * np.where(u < 1, inner, 2 * math.log(2)) / 2
+        distance, less, mean = np.abs(apart), np.minimum(p, q), (p + q) / 2
+        one = np.where(mean > 0, mean, 1.0)
+        u = distance / one / 2
+        logs = np.minimum(_log_ratios(less, distance), 2e3)  # finite logarithms are below 1455
+        near = elementary.log1p(-u * u) + u * logs
+        far = 2 * (elementary.LOG_2 - elementary.log1p(less / (one + distance / 2)))
+        return mean * np.where(u < 0.5, near, far - less / one * logs) / 2
 
     def total(self, terms: float) -> float:
         """Return the square root."""
-        return math.sqrt(terms / (math.log(self.base) if self.base else 1.0))
+        return math.sqrt(terms / (float(elementary.log(self.base)) if self.base else 1.0))
 
 
-def _half_log_ratio(p: Floats, q: Floats) -> Floats:
-    """Return ln(p / q) / 2, accurate even if p and q are close; 0 for 0/0."""
-    both = p + q
-    with np.errstate(divide="ignore"):
-        return np.arctanh((p - q) / np.where(both > 0, both, 1.0))
+def _log_ratios(less: Floats, distance: Floats) -> Floats:
+    """Return ln(1 + distance / less), 0 where the distance is 0."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        ratio = distance / np.where(distance > 0, less, 1.0)
+        apart = elementary.log(distance) - elementary.log(less)
+    return np.where(ratio < np.inf, elementary.log1p(ratio), apart)
+
+
+class _Cuts(NamedTuple):
+    """Ascending edges of bins among cells (k,).
+
+    At or below an edge are all cells before `place` and this share of that cell: all cells before
+    `lower` at least, and all before `upper` at most.
+    """
+
+    lower: Places
+    place: Places
+    share: Floats
+    upper: Places
 
 
 class _SampleCells(NamedTuple):
@@ -315,15 +353,38 @@ class _SampleCells(NamedTuple):
     high: Floats
     current: Array  # (m + 1,)
     reference: Array
+    stairs: CumulativeCounts
 
     @classmethod
     def of(cls, stairs: CumulativeCounts) -> _SampleCells:
         """Return the cells of a staircase."""
         known = corners(stairs)
-        return cls(known.low, known.high, known.fn, known.tn)
+        return cls(known.low, known.high, known.fn, known.tn, stairs)
 
-    def quantiles(self, bins: int) -> tuple[Range, Range]:
-        """Return the weight of both samples at or below each quantile of the reference."""
+    def amounts(self, cuts: _Cuts) -> tuple[Array, Array, int]:
+        """Return the exact amounts of both samples in bins; every cell holds one value.
+
+        They are integers of a common unit, whose exponent is returned too.
+        """
+        below = cuts.place + (cuts.share > 0)
+        if self.stairs.counted:
+            sides = (self.current, self.reference)
+            a, b = (np.diff(side[below], prepend=0, append=side[-1]) for side in sides)
+            return a, b, 0
+        sums, exponent = self.stairs.exact_sums_above(below)
+        reference, current = np.array([*-np.diff(sums, axis=0), sums[-1]], object).T
+        return current, reference, exponent
+
+    def _smallest(self, first: Places, last: Places, bins: int) -> Places:
+        """Return the cells of quantiles of the reference, by exact sums of weights."""
+        near = np.unique(np.concatenate([*map(np.arange, first, last + 1)]))
+        sums, _ = self.stairs.exact_sums_above(near + 1)
+        total = sums[0, 0]
+        reached = (total - sums[1:, 0]) * bins
+        return near[np.searchsorted(reached, np.array([k * total for k in range(1, bins)]))]
+
+    def quantiles(self, bins: int) -> _Cuts:
+        """Return the quantiles of the reference."""
         total, mass = self.reference[-1], self.reference[1:]
         if mass.dtype.kind == "i":
             wanted = np.array([-(-k * int(total) // bins) for k in range(1, bins)])
@@ -336,16 +397,18 @@ class _SampleCells(NamedTuple):
                 np.minimum(np.searchsorted(mass * bins, wanted + side), mass.size - 1)
                 for side in (-room, 0.0, room)
             )
+            if self.stairs.exact and (first != last).any():
+                first = place = last = self._smallest(first, last, bins)
         mixed = self.low[place] < self.high[place]
         with np.errstate(invalid="ignore", divide="ignore"):
             inside = (target - self.reference[place]) / np.diff(self.reference)[place]
         share = np.where(mixed, np.nan_to_num(np.clip(inside, 0.0, 1.0), nan=0.5), 1.0)
         # Include the whole cell of the edge if it holds one value, else none of it.
         lower = np.where((first == last) & ~mixed, place + 1, first)
-        return self._ranges(lower, place, share, last + 1)
+        return _Cuts(lower, place, share, last + 1)
 
-    def at(self, edges: Sequence[float]) -> tuple[Range, Range]:
-        """Return the weight of both samples at or below each edge."""
+    def at(self, edges: Sequence[float]) -> _Cuts:
+        """Return edges of any values."""
         wanted = np.array(edges, np.float64)
         below = np.searchsorted(self.high, wanted, "right")  # cells that end at or below an edge
         reached = np.searchsorted(self.low, wanted, "right")
@@ -354,12 +417,11 @@ class _SampleCells(NamedTuple):
             inside = (wanted - self.low[place]) / (self.high[place] - self.low[place])
         share = np.where(reached > below, np.nan_to_num(inside, nan=0.5), 0.0)
         share[below == self.low.size] = 1.0  # the whole last cell is at or below the edge
-        return self._ranges(below, place, share, reached)
+        return _Cuts(below, place, share, reached)
 
-    def _ranges(
-        self, lower: Array, place: Array, share: Floats, upper: Array
-    ) -> tuple[Range, Range]:
-        """Return amounts up to cells: lower bound, value with a share of the next, upper bound."""
+    def ranges(self, cuts: _Cuts) -> tuple[Range, Range]:
+        """Return the weight of both samples at or below each edge, and in all."""
+        lower, place, share, upper = cuts
         ranges = []
         for mass in (self.current, self.reference):
             ends = [np.array([0.0]), np.array([float(mass[-1])])]

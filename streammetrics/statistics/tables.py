@@ -261,10 +261,11 @@ class SampleTable(ContingencyTable):
         if not {*self.table.row_labels.tolist()} <= {0, 1}:
             raise StateFormatError("the codes of samples are not 0 and 1")
 
-    def shares(self, pseudo_count: float) -> tuple[Floats, Floats] | None:
-        """Return the share of each category in the current sample and in the reference.
+    def amounts(self) -> tuple[Array, Array, int] | None:
+        """Return how much of the current sample and of the reference has each category.
 
-        ``None`` unless both have rows. A weight of `pseudo_count` is added to each category.
+        Both are integers of a common unit, whose exponent is returned too. ``None`` unless both
+        have rows.
         """
         rows, columns = self.table.places
         if len(self.table.row_labels) < 2:
@@ -272,11 +273,7 @@ class SampleTable(ContingencyTable):
         amounts, exponent = self.table.amount.exact().integers()
         counts = np.zeros((2, len(self.table.column_labels)), object)
         counts[rows, columns] = amounts
-        added = Fraction(pseudo_count) / Fraction(2) ** exponent
-        if added:
-            counts = counts * added.denominator + added.numerator
-        reference, current = (side / side.sum() for side in counts)
-        return current.astype(np.float64), reference.astype(np.float64)
+        return counts[1], counts[0], exponent
 
 
 _SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])

@@ -237,6 +237,25 @@ def test_limits_of_a_variance_do_not_depend_on_the_unit_of_weights(n, scale):
     assert equal == pytest.approx(plain, rel=1e-6)
 
 
+@pytest.mark.parametrize("power", [-1000, 520, 1000])
+@pytest.mark.parametrize("metric", [
+    sm.MAE(), sm.MSE(), sm.RMSE(), sm.MAPE(), sm.WAPE(), sm.MeanError(), sm.LogLoss(),
+    sm.BrierScore(), sm.Perplexity(),
+])  # fmt: skip
+def test_limits_of_losses_do_not_depend_on_the_scale_of_weights(metric, power):
+    """Squares of weights from 1e154 on are beyond float64, those of losses are not."""
+    rng = np.random.default_rng(12)
+    y, p, weight = rng.normal(3.0, 1.0, 60), rng.random(60), rng.random(60) + 0.5
+    scores = isinstance(metric, (sm.LogLoss, sm.BrierScore, sm.Perplexity))
+    columns = (y > 3 if scores else y, p)
+    limits = [
+        metric.copy().update(*columns, sample_weight=weight * scale).confidence()
+        for scale in (1.0, 2.0**power)
+    ]
+    assert limits[0] == limits[1]
+    assert np.isfinite(limits[0][:2]).all()
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150])
 def test_a_variance_says_that_its_weights_cannot_be_squared(scale):
     metric = sm.Variance(spread=True).update([1.0, 2.0, 4.0], sample_weight=np.full(3, scale))
@@ -304,3 +323,20 @@ def test_a_share_of_rows_is_one_whatever_the_metric_and_the_weights():
             found = sm.IntervalCoverage().update(**rows, sample_weight=weight).confidence()
             same = sm.Accuracy().update([1] * 30, inside, sample_weight=weight).confidence()
             assert list(found[:2]) == pytest.approx(list(same[:2]), rel=1e-9)
+
+
+@pytest.mark.parametrize("metric", [sm.KolmogorovSmirnov(), sm.AveragePrecision(), sm.PRAUC()])
+def test_limits_of_rows_of_which_three_have_half_of_the_weight_hold_the_value(metric):
+    rng = np.random.default_rng(21)
+
+    def sample(n):
+        y = np.arange(n) % 2
+        return y, rng.normal(size=n) + 1.5 * y
+
+    value, n, held = metric.copy().update(*sample(100_000)).compute(), 1000, 0
+    for _ in range(60):
+        weight = np.ones(n)
+        weight[rng.choice(n, 3, replace=False)] = (n - 3) / 3
+        low, high = metric.copy().update(*sample(n), sample_weight=weight).confidence()
+        held += low <= value <= high
+    assert held >= 56

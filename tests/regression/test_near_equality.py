@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -345,3 +346,204 @@ def test_infinite_logits_are_probabilities_of_zero_and_one():
         sm.BrierScore(from_logits=True).update([0], [[np.inf, 0.0]])
     with pytest.raises(sm.InvalidBatchError, match="is infinite or too large for a logit"):
         sm.KLDivergence(from_logits=True).update([[0.0, 1.0]], [[-np.inf, 0.0]])
+
+
+BIG = 2**52 - 5
+TABLES = {  # amounts of the current sample and of the reference in bins
+    "near": ([10**6 + 1, 10**6, 10**6 - 1], [10**6, 10**6, 10**6]),
+    "nearer": ([BIG + 1, BIG - 1, 2], [BIG, BIG, 2]),
+    "equal shares": ([10, 20, 30], [1, 2, 3]),
+    "far": ([BIG, 1], [1, BIG]),
+    "one empty": ([10**15, 7, 0], [10**15, 6, 1]),
+    "weights": ([0.1, 0.3, 0.6], [0.1 + 2**-54, 0.3, 0.6]),
+    "large weights": ([1e300, 3e300, 1e284], [1e300, 3e300 + 2**945, 1e284]),
+    "far weights": ([1e-150, 1.0, 1e150], [2e-150, 1.0, 3e150]),
+    "small shares": ([1e-20, 1.0], [3e-20, 1.0]),
+    "smaller shares": ([1e-150, 1e155], [1.0, 1.0]),
+}
+
+
+def exact_distances(current, reference, added=0.0):
+    """Return the population stability and the Jensen-Shannon distance of amounts in bins."""
+    sides = [[Fraction(each) + Fraction(added) for each in side] for side in (current, reference)]
+    shares = [
+        [Decimal(s.numerator) / Decimal(s.denominator) for s in (each / sum(side) for each in side)]
+        for side in sides
+    ]
+    stability = divergence = Decimal(0)
+    for p, q in zip(*shares, strict=True):
+        if p != q:
+            m = (p + q) / 2
+            divergence += sum((x * (x / m).ln() for x in (p, q) if x), Decimal(0)) / 2
+            stability += (p - q) * (p / q).ln() if p and q else Decimal("inf")
+    return stability, divergence.sqrt()
+
+
+@pytest.mark.parametrize("added", [0.0, 0.5, 1e-30])
+@pytest.mark.parametrize("bins", ["edges", "categories", "quantiles"])
+@pytest.mark.parametrize("table", TABLES)
+def test_distances_of_shares(table, bins, added):
+    getcontext().prec = 600  # the last bits of weights that lie far apart count
+    current, reference = TABLES[table]
+    size = len(current)
+    config = {
+        "edges": {"edges": [k + 0.5 for k in range(size - 1)]},
+        "categories": {"bins": "categories"},
+        "quantiles": {"bins": size},
+    }[bins]
+    amounts = [*current, *reference]
+    name = "counts" if all(isinstance(amount, int) for amount in amounts) else "sample_weight"
+    rows = {"sample": [1] * size + [0] * size, "values": [*range(size)] * 2, name: amounts}
+    if bins == "quantiles":
+        ends = [sum(map(Fraction, reference[: k + 1])) for k in range(size)]
+        cut = [
+            next(i for i in range(size) if ends[i] * size >= k * ends[-1]) for k in range(1, size)
+        ]
+        cut = [0, *(i + 1 for i in cut), size]
+        current, reference = (
+            [sum(map(Fraction, side[a:b])) for a, b in pairwise(cut)]
+            for side in (current, reference)
+        )
+    exact = exact_distances(current, reference, added)
+    found = [
+        metric(pseudo_count=added, **config).update(**rows)
+        for metric in (sm.PopulationStability, sm.JensenShannon)
+    ]
+    for metric, value in zip(found, exact, strict=True):
+        if value.is_infinite():
+            assert metric.compute() == float("inf")
+        else:
+            agree([metric.compute()], [value])
+        assert metric.exact
+        assert metric.bounds() == (metric.compute(), metric.compute())
+
+
+def test_quantiles_of_weights_are_those_of_exact_sums():
+    weights = [0.1] * 10  # float64 sums of three of them lie above 3 / 10 of the sum of ten
+    for cut in range(1, 10):
+        rows = {"sample": [0] * 10 + [1] * 10, "values": [*range(10)] * 2}
+        given = [*weights, *[1.0] * cut, *[0.0] * (10 - cut)]
+        metric = sm.PopulationStability(bins=10, pseudo_count=1.0).update(
+            **rows, sample_weight=given
+        )
+        exact = exact_distances([1] * cut + [0] * (10 - cut), weights, 1.0)
+        agree([metric.compute()], exact[:1])
+
+
+def decimal(value):
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+BIG_TABLES = [
+    [[2**50 + 1, 2**50], [2**50, 2**50]],
+    [[2**50, 2**50, 2**50 + 1], [2**50, 2**50, 2**50], [2**50 - 1, 2**50, 2**50]],
+    [[2**50, 1000], [1000, 1]],
+    [[50, 50], [50, 51]],
+]
+
+
+@pytest.mark.parametrize("table", BIG_TABLES)
+def test_agreement_of_nearly_independent_labels(table):
+    size, cells = len(table), [[Fraction(count) for count in row] for row in table]
+    true, pred = list(map(sum, cells)), list(map(sum, zip(*cells, strict=True)))
+    n, hits = sum(true), sum(cells[k][k] for k in range(size))
+    every = [(i, j) for i in range(size) for j in range(size)]
+    by_chance = sum(a * b for a, b in zip(true, pred, strict=True))
+    apart = [
+        [sum(abs(i - j) ** power * each[i][j] for i, j in every) for power in (1, 2)]
+        for each in (cells, [[a * b / n for b in pred] for a in true])
+    ]
+    spread = (n * n - sum(a * a for a in true)) * (n * n - sum(b * b for b in pred))
+    recalls = sum(cells[k][k] / true[k] for k in range(size)) / size
+    chi = sum(
+        (cells[i][j] - true[i] * pred[j] / n) ** 2 * n / (true[i] * pred[j]) for i, j in every
+    )
+    pairs = [
+        [x * (x - 1) / 2 for x in side]
+        for side in ([n], [count for row in cells for count in row], true, pred)
+    ]
+    total, together, of_true, of_pred = map(sum, pairs)
+    expected = of_true * of_pred / total
+    mutual = sum(
+        decimal(cells[i][j] / n) * decimal(cells[i][j] * n / (true[i] * pred[j])).ln()
+        for i, j in every
+    )
+    exact = [
+        (sm.CohenKappa(), (n * hits - by_chance) / (n * n - by_chance)),
+        (sm.CohenKappa(weights="linear"), 1 - apart[0][0] / apart[1][0]),
+        (sm.CohenKappa(weights="quadratic"), 1 - apart[0][1] / apart[1][1]),
+        (sm.BalancedAccuracy(adjusted=True), (recalls * size - 1) / (size - 1)),
+        (sm.AdjustedRandIndex(), (together - expected) / ((of_true + of_pred) / 2 - expected)),
+    ]
+    if size == 2:
+        ((tn, fp), (fn, tp)) = cells
+        exact.append((sm.Informedness(), tp / (tp + fn) + tn / (tn + fp) - 1))
+        exact.append((sm.Markedness(), tp / (tp + fp) + tn / (tn + fn) - 1))
+    exact = [(metric, decimal(value)) for metric, value in exact]
+    exact.append((sm.MatthewsCorrcoef(), decimal(n * hits - by_chance) / decimal(spread).sqrt()))
+    exact.append((sm.CramersV(), decimal(chi / n / (size - 1)).sqrt()))
+    exact.append((sm.MutualInfo(), mutual))
+    exact.append((sm.TheilsU(), mutual / entropy_of([decimal(each) for each in true])))
+    rows = list(zip(*every, strict=True))
+    counts = [table[i][j] for i, j in every]
+    found = [metric.update(*rows, counts=counts).compute() for metric, _ in exact]
+    agree(found, [value for _, value in exact])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_and_targets_that_are_nearly_unrelated(weighted):
+    rng = np.random.default_rng(1)
+    n = 200
+    score, label = np.repeat(np.sort(rng.random(n)), 2), np.tile([0, 1], n)
+    weight = np.repeat(rng.random(n) + 0.5, 2) if weighted else np.ones(2 * n)
+    if weighted:
+        weight[[11, 200]] += [2.0**-50, 2.0**-40]
+    else:
+        score[11] += 1e-9
+    mass = list(map(Fraction, weight.tolist()))
+    sums = [sum(mass[k] for k in range(2 * n) if label[k] == side) for side in (0, 1)]
+    gap = area = distance = Fraction(0)
+    below, last = [Fraction(0), Fraction(0)], Fraction(0)
+    for value in np.unique(score).tolist():
+        apart = below[1] / sums[1] - below[0] / sums[0]
+        distance += abs(apart) * (Fraction(value) - last)
+        here = [
+            sum(
+                (mass[k] for k in range(2 * n) if score[k] == value and label[k] == side),
+                Fraction(0),
+            )
+            for side in (0, 1)
+        ]
+        area += here[1] * (2 * below[0] + here[0])
+        below = [sum(pair) for pair in zip(below, here, strict=True)]
+        gap = max(gap, abs(below[1] / sums[1] - below[0] / sums[0]))
+        last = Fraction(value)
+    gini = area / (sums[0] * sums[1]) - 1
+    rows = {"sample_weight": weight} if weighted else {}
+    found = [
+        metric.update(label, score, **rows).compute()
+        for metric in (sm.Gini(), sm.KolmogorovSmirnov(), sm.KSDistance(), sm.Wasserstein())
+    ]
+    agree(found, map(decimal, [gini, gap, gap, distance]))
+
+    y = rng.normal(1e6, 1.0, 2 * n)
+    x = rng.normal(1e5, 1.0, 2 * n)
+    x -= (np.cov(x, y)[0, 1] / y.var(ddof=1)) * (y - y.mean())
+
+    def mean(numbers):
+        return sum(w * each for w, each in zip(mass, numbers, strict=True)) / sum(mass)
+
+    def covariance(one, other):
+        a, b = mean(one), mean(other)
+        return mean([(u - a) * (v - b) for u, v in zip(one, other, strict=True)])
+
+    ys, xs = ([Fraction(each) for each in side.tolist()] for side in (y, x))
+    both, of_y, of_x = covariance(ys, xs), covariance(ys, ys), covariance(xs, xs)
+    exact = [
+        decimal(both) / decimal(of_y * of_x).sqrt(),
+        decimal(2 * both / (of_y + of_x + (mean(ys) - mean(xs)) ** 2)),
+        decimal(mean(xs) - mean(ys)),
+        decimal((2 * both - of_x) / of_y),
+    ]
+    metrics = sm.PearsonCorrelation, sm.ConcordanceCorrelation, sm.MeanError, sm.ExplainedVariance
+    agree([metric().update(y, x, **rows).compute() for metric in metrics], exact)

@@ -297,19 +297,20 @@ class SortedHistogram:
         """Return the exact weight of each class in each cell (m, classes), in the same blocks."""
         return self._read().masses()
 
-    def sums_above(self, places: Places) -> Array:
+    def sums_above(self, places: Places) -> tuple[Array, int]:
         """Return the exact weight of each class in all cells, and from each of `places` upwards.
 
         Args:
             places: Positions of cells, ascending (k,).
 
         Returns:
-            Python integers (k + 1, classes) of a common unit; the first row is for all cells.
+            Python integers (k + 1, classes) of a common unit, the first row for all cells, and the
+            exponent of the unit.
         """
         cells = self._read()
         between = np.searchsorted(places, np.arange(cells.size), side="right")
-        sums, _ = exact_mass(cells.mass).regroup(between, places.size + 1).integers()
-        return np.cumsum(np.asarray(sums)[::-1], axis=0)[::-1]
+        sums, exponent = exact_mass(cells.mass).regroup(between, places.size + 1).integers()
+        return np.cumsum(np.asarray(sums)[::-1], axis=0)[::-1], exponent
 
     def parted(self, places: Places) -> tuple[Floats, Floats]:
         """Return each class's weight from each of `places` upwards, and below it, rounded once.

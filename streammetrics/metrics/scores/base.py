@@ -176,7 +176,7 @@ class CumulativeCounts:
         gaps = np.abs(steps.tp / self.positives - steps.fp / self.negatives)
         # Candidates for the largest gap, within rounding errors, are compared in integers.
         near = np.flatnonzero(gaps >= gaps.max() - _ROUNDED)
-        (n, p), *sums = self._histogram.sums_above(near).tolist()
+        (n, p), *sums = self.sums_above(near)
         return float(max(abs(tp * n - fp * p) for fp, tp in sums) / (p * n))
 
     def gaps(self) -> Floats:
@@ -204,8 +204,12 @@ class CumulativeCounts:
 
     def sums_above(self, places: Places) -> list[list[int]]:
         """Return the exact weights of negatives and positives: in all, then from each cell up."""
-        sums: list[list[int]] = self._histogram.sums_above(places).tolist()
+        sums: list[list[int]] = self.exact_sums_above(places)[0].tolist()
         return sums
+
+    def exact_sums_above(self, places: Places) -> tuple[Array, int]:
+        """Return `sums_above` as an array (k + 1, 2), and the exponent of their unit."""
+        return self._histogram.sums_above(places)
 
     def parted(self, places: Places) -> tuple[Array, Array]:
         """Return negatives and positives (k, 2): from each given cell up, and below it."""
