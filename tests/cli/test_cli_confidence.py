@@ -102,7 +102,7 @@ def test_a_unit_is_of_limits_and_of_files_with_columns(command, path):
     alone = command("evaluate", path, *BINARY, "--unit", "user")
     assert "--unit requires --confidence, e.g. --confidence 0.95, or --save" in alone.err
     ranked = ("--metrics", "F1", "--by", "label", "--worst", "F1")  # by confidence limits
-    assert command("evaluate", path, *BINARY, "--unit", "user", *ranked).code == 0
+    assert command("evaluate", path, *BINARY, "--unit", "text", *ranked).code == 0
     rows = ("evaluate", path, *BINARY, "--confidence", "0.9", "--json", "-")
     assert command(*rows, "--unit", "none").out == command(*rows).out
     missing = command("evaluate", path, *BINARY, "--unit", "usr", "--confidence", "0.9")
