@@ -111,7 +111,7 @@ def _keys_of(value: object, title: str) -> tuple[Ints, Array, str]:
     if values.dtype.kind == "f":
         values, missing = as_integers(values, missing, title, "holds numbers that are not ids")
     if missing is not None and missing.any():
-        reject(title, "is missing", missing, advice="every row needs a unit")
+        reject(title, "is missing (NaN or null)", missing, advice="every row needs a unit")
     codes, units = coded_labels(Column(values, None, False, column.vocabulary))
     return unit_keys(units), codes, "integers" if column.vocabulary is None else "text"
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -21,6 +22,7 @@ import numpy as np
 from streammetrics.core.columns.column import null_mask
 from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.columns.nested import Nested
+from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.keyed import packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Kind as ColumnKind
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.types import Array, Arrays, Floats, Foreign, Ints
+    from streammetrics.core.types import Array, Arrays, Bools, Floats, Foreign, Ints
 
     By = str | Sequence[str] | None
 
@@ -90,7 +92,7 @@ def duration(value: str | timedelta, name: str) -> int:
     return nanoseconds
 
 
-_SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
+_SIZE = re.compile(r"([0-9]{1,15}(?:[.][0-9]{1,15})?) ?(B|kB|MB|GB)")
 _UNITS_OF_SIZE = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
@@ -101,10 +103,11 @@ def size(text: str, name: str = "") -> int:
         ValueError: The text is none; the message shows valid forms.
     """
     found = _SIZE.fullmatch(text)
-    if found is None or not int(found[1]):
+    n = 0 if found is None else int(Fraction(found[1]) * _UNITS_OF_SIZE[found[2]])
+    if not n:
         shown = f"{name}={text!r}" if name else repr(text)
         raise ValueError(f'{shown} is not a size: write "500kB" or "16MB"')
-    return int(found[1]) * _UNITS_OF_SIZE[found[2]]
+    return n
 
 
 def shown_duration(nanoseconds: int) -> str:
@@ -177,7 +180,7 @@ def _of_dates(array: Array, name: str, first: int = 0) -> Ints:
     """Convert dates of rows from `first` on."""
     missing = np.isnat(array)
     if missing.any():
-        _refuse(name, "is missing (NaT)", "NaT", first + int(np.argmax(missing)))
+        _reject_missing(name, missing, first)
     seconds = array.astype("datetime64[s]").view(np.int64)  # seconds cannot overflow
     _check(name, seconds, array, first)
     return array.astype(_DTYPE).view(np.int64)
@@ -202,12 +205,21 @@ def _check(name: str, seconds: Array, given: Array, first: int) -> None:
     good = (seconds >= 0) & (seconds < LATEST)
     if not good.all():
         row = int(np.argmin(good))
+        if np.isnan(seconds[row]):
+            _reject_missing(name, np.isnan(seconds), first)
         value = str(given[row]) if given.dtype.kind == "M" else given[row : row + 1].tolist()[0]
         _refuse(name, "is not between 1970 and 2200", value, first + row)
 
 
+def _reject_missing(name: str, missing: Bools, first: int) -> NoReturn:
+    rows = first + np.arange(len(missing))
+    reject(name, "is missing (NaN or null)", missing, rows=rows, advice="every row needs a time")
+
+
 def _one(value: object, name: str, row: int) -> int:
     """Return one time of a column of objects."""
+    if value is None:
+        _refuse(name, "is missing (null)", value, row)
     if isinstance(value, str):
         value = _parsed(value, name, row)
     if isinstance(value, datetime):
@@ -415,7 +427,13 @@ def keys_of(ids: object) -> NDArray[np.uint64]:
     found = _of_alike(listed)
     if found is not None:
         return found
-    blob = b"".join([_key(value, row) for row, value in enumerate(listed)])
+    try:
+        blob = b"".join([_key(value, row) for row, value in enumerate(listed)])
+    except InvalidBatchError as error:
+        if error.row is None or listed[error.row] is not None:
+            raise
+        missing = np.array([value is None for value in listed])
+        reject("id", "is missing (null)", missing, advice="every row needs an id")
     return np.frombuffer(blob, ">u8").astype(np.uint64).reshape(-1, 2)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.column import distinct, merge_codes
 from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.kernels import kernels
 
@@ -126,12 +127,8 @@ class GrowingColumn:
                 f"{self._data.dtype} before; pass one form"
             )
         if column.nulls is not None:
-            row = int(np.argmax(column.nulls.reshape(len(column), -1).any(axis=1)))
-            raise InvalidBatchError(
-                f"{self.name} is missing, first in row {row}; a row that waits has all its columns",
-                self.name,
-                row,
-            )
+            advice = "a row that waits has all its columns"
+            reject(self.name, "is missing (NaN or null)", column.nulls, advice=advice)
 
     def append(self, column: Column) -> None:
         """Append rows that have passed `check`."""

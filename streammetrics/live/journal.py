@@ -31,6 +31,7 @@ from streammetrics.live.store import (
     Store,
     StoreError,
     StoreWarning,
+    damaged,
 )
 
 if TYPE_CHECKING:
@@ -197,7 +198,11 @@ class Journal:
         source = self._source()
         assert source is not None  # it starts, or uses, this object
         self._counted = source.shared.current.counters  # what the file has of this process
-        self._load()
+        try:
+            self._load()
+        except BaseException:
+            self._store.close()
+            raise
         self._stop = threading.Event()
         threading.Thread(
             target=_run, args=(weakref.ref(self), self._stop, self._every), daemon=True
@@ -575,7 +580,7 @@ class Journal:
         try:
             yield
         except StateFormatError as error:
-            raise StateFormatError(f"the store {self._path} is damaged: {error}") from error
+            raise damaged(self._path, str(error)) from error
 
     def _follow(self, parts: list[JournalPart]) -> None:
         """Transfer parts of other workers to the pipeline."""

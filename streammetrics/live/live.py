@@ -244,12 +244,16 @@ class Live(Stateful, Generic[M_co]):
 
         Raises:
             StreamMetricsError: The store cannot be written; nothing was closed.
+            StateFormatError: The store was damaged meanwhile; it is closed.
         """
         journal = self._ingest.journal
-        if journal is not None:
-            journal.sync()
-            journal.close()
-        self._ingest.close()
+        try:
+            if journal is not None:
+                journal.sync()
+        finally:  # what is here is written, also to a file that is damaged
+            if journal is not None:
+                journal.close()
+            self._ingest.close()
 
     def __enter__(self) -> Self:
         return self

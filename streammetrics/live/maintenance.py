@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
+from streammetrics.core.state.container import unpacked
 from streammetrics.live.journal import SILENCE
-from streammetrics.live.store import check_form
+from streammetrics.live.panes import digest
+from streammetrics.live.store import check_contents, check_form, damaged, is_damage, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,7 @@ def backup(store: str, file: str) -> int:
         StreamMetricsError: The store cannot be read, or the file cannot be written.
     """
     with _opened(store) as db:
-        _copy(db, file)
+        _copy(db, store, file)
     return os.path.getsize(file)
 
 
@@ -40,7 +42,7 @@ def restore(file: str, store: str) -> None:
         if os.path.exists(store):
             with _opened(store) as old:
                 _check_unused(old, store)
-        _copy(db, store)
+        _copy(db, file, store)
 
 
 def compact(store: str) -> tuple[int, int]:
@@ -67,10 +69,12 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)) as db:
             check_form(db, path)
             yield db
-    except sqlite3.OperationalError as error:
-        raise StreamMetricsError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:  # SQLite's message has bytes of the file
+        raise damaged(path, "its schema is not UTF-8") from error
     except sqlite3.DatabaseError as error:
-        raise StateFormatError(f"{path} is not a streammetrics store: {error}") from error
+        if is_damage(error):
+            raise unreadable(path, error) from error
+        raise StreamMetricsError(f"{path}: {error}") from error
 
 
 def _check_unused(db: sqlite3.Connection, path: str) -> None:
@@ -84,25 +88,50 @@ def _check_unused(db: sqlite3.Connection, path: str) -> None:
         )
 
 
-def _copy(db: sqlite3.Connection, path: str) -> None:
-    """Write a copy of a database, whole or not at all."""
+def _copy(db: sqlite3.Connection, source: str, path: str) -> None:
+    """Write a copy of a store, whole or not at all.
+
+    Raises:
+        StateFormatError: The store is damaged.
+    """
     made = f"{path}.new"
     try:
         with closing(sqlite3.connect(made)) as copy:
             db.backup(copy)
             copy.execute("pragma journal_mode=delete")  # all in one file
-            (told,) = copy.execute("pragma quick_check(1)").fetchone()
-            if told != "ok":
-                raise StateFormatError(f"the store is damaged, nothing is written: {told}")
+            _check(copy, source)
         for end in ("-wal", "-shm"):  # of the file that is replaced
             with suppress(FileNotFoundError):
                 os.unlink(f"{path}{end}")
         os.replace(made, path)
     except (OSError, sqlite3.OperationalError) as error:
+        if isinstance(error, sqlite3.Error) and is_damage(error):
+            raise unreadable(source, error) from error
         raise StreamMetricsError(f"{path} cannot be written: {error}") from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(made)
+
+
+def _check(db: sqlite3.Connection, path: str) -> None:
+    """Raise unless all bytes of a store are those that were written."""
+    (told,) = db.execute("pragma quick_check(1)").fetchone()
+    if told != "ok":
+        raise damaged(path, told)
+    check_contents(db, path)
+    for name, blob in db.execute("select name, blob from documents"):
+        if digest(blob) != name:
+            raise damaged(path, "the checksum of panes does not match")
+    parts = db.execute("select blob from parts order by place").fetchall()
+    heads = [b"".join(blob for (blob,) in parts)] if parts else []
+    (empty,) = db.execute("select blob from empty").fetchone()
+    try:
+        for blob in (empty, *heads):
+            unpacked(blob)
+        for _, blob in db.execute("select worker, blob from journal"):
+            unpacked(blob)
+    except StateFormatError as error:
+        raise damaged(path, str(error)) from error
 
 
 def check_unused(store: str) -> None:

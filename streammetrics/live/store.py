@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import sqlite3
 import time
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError, StreamMetricsError
 from streammetrics.live.serialization import Base
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 FORMAT = 1
 _APPLICATION = 0x736D4C76  # identifies these SQLite files
@@ -30,7 +31,7 @@ _SCHEMA = """
 create table empty (blob blob not null);
 create table base (
     through integer not null, kept integer not null, counters text not null,
-    claimed integer not null
+    claimed integer not null, digest text not null
 );
 create table parts (place integer primary key, blob blob not null);
 create table documents (name text primary key, through integer not null, blob blob not null);
@@ -44,8 +45,9 @@ create table workers (
 );
 """
 _TEXTS = "create table if not exists texts (name text primary key, told text not null)"
+_OPTIONAL = ("closed", "final")  # columns that may be null
 _COLUMNS = """
-select tables.name || '.' || columns.name
+select tables.name, columns.name, lower(columns.type)
 from sqlite_master as tables, pragma_table_info(tables.name) as columns
 where tables.type = 'table'
 """
@@ -110,7 +112,7 @@ class Store:
         worker: The worker that the others are to wait for, if any.
 
     Raises:
-        StateFormatError: The file is not a store, or has another format.
+        StateFormatError: The file is not a store, is damaged, or has another format.
         IncompatibleMetricsError: The store has another configuration.
         StreamMetricsError: The file cannot be opened: it is locked, the disk is full, or permission
             is denied.
@@ -143,14 +145,14 @@ class Store:
             except BaseException:
                 self._db.close()
                 raise
-        except sqlite3.OperationalError as error:
+        except UnicodeDecodeError as error:  # SQLite's message has bytes of the file
+            raise damaged(self.path, "its schema is not UTF-8") from error
+        except sqlite3.DatabaseError as error:
+            if is_damage(error):
+                raise unreadable(self.path, error) from error
             raise StreamMetricsError(
                 f"the store {self.path} cannot be opened ({error}): see that its folder may be "
                 "written and has room, and that nobody holds the file"
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise StateFormatError(
-                f"{self.path} is not a store of streammetrics: {error}"
             ) from error
 
     def _prepare_in_turn(self, empty: bytes, worker: str, *, durable: bool, timeout: float) -> None:
@@ -161,7 +163,8 @@ class Store:
             try:
                 return self._prepare(empty, worker, durable=durable)
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                is_busy = not is_damage(error) and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > until:
                     raise
             time.sleep(_PAUSE)
 
@@ -183,16 +186,22 @@ class Store:
                 db.execute(f"pragma application_id={_APPLICATION}")
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
-                db.execute("insert into base values (0, 0, '{}', 0)")
+                db.execute("insert into base values (0, 0, '{}', 0, '')")
+                self._seal()
             db.execute(_TEXTS)  # missing in older stores
         if lacking := sorted(_columns_of_schema() - _columns(db)):
             raise StateFormatError(
                 f"{self.path} was written by another version, without {', '.join(lacking)}: open "
                 "it with that one, or name a new file"
             )
-        ((held,),) = db.execute("select blob from empty").fetchall()
+        with self.reading():
+            check_contents(db, self.path)
+        (held,) = db.execute("select blob from empty").fetchone()
         if held != empty:
-            told = self._differing(held)
+            try:
+                told = self._differing(held)
+            except StateFormatError as error:
+                raise damaged(self.path, f"its configuration cannot be read, {error}") from error
             raise IncompatibleMetricsError(f"{self.path} is of another configuration: {told}")
         if worker:
             with self.writing():
@@ -228,9 +237,20 @@ class Store:
             return
         raise MissingStoreError(what)
 
-    def reading(self) -> Transaction:
-        """Return a transaction that reads a snapshot of the file."""
-        return Transaction(self._db, "begin")
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read a snapshot of the file.
+
+        Raises:
+            StateFormatError: The file is damaged.
+        """
+        try:
+            with Transaction(self._db, "begin"):
+                yield
+        except sqlite3.DatabaseError as error:
+            if is_damage(error):
+                raise unreadable(self.path, error) from error
+            raise
 
     def writing(self) -> Transaction:
         """Return a transaction that excludes other writers.
@@ -249,7 +269,12 @@ class Store:
         return int(through)
 
     def base(self) -> Base | None:
-        """Return the base, the state of all parts up to `through`; ``None`` before any fold."""
+        """Return the base, the state of all parts up to `through`; ``None`` before any fold.
+
+        Raises:
+            StateFormatError: Rows of the file are missing, or were changed.
+        """
+        check_contents(self._db, self.path)
         parts = self._db.execute("select blob from parts order by place").fetchall()
         documents = dict(self._db.execute("select name, blob from documents").fetchall())
         head = b"".join(blob for (blob,) in parts)
@@ -271,14 +296,21 @@ class Store:
         told = self.counters()
         told |= {name: told.get(name, 0) + n for name, n in more.items()}
         self._db.execute("update base set counters = ?", (json.dumps(told),))
+        self._seal()
 
     def since(self, seq: int) -> list[JournalPart] | None:
-        """Return the parts after a sequence number, ``None`` if some exist only in the base."""
+        """Return the parts after a sequence number, ``None`` if some exist only in the base.
+
+        Raises:
+            StateFormatError: Some are missing.
+        """
         (kept,) = self._db.execute("select kept from base").fetchone()
         if seq < kept:
             return None
         query = "select seq, worker, number, blob from journal where seq > ? order by seq"
-        return [JournalPart(*row) for row in self._db.execute(query, (seq,))]
+        parts = [JournalPart(*row) for row in self._db.execute(query, (seq,))]
+        _check_numbers(self._db, self.path, [part.seq for part in parts], seq)
+        return parts
 
     def last(self, worker: str) -> int:
         """Return the number of the last part of a worker, 0 if there is none."""
@@ -393,6 +425,11 @@ class Store:
             (through, kept, json.dumps({**self.counters(), "unmatched": unmatched})),
         )
         db.execute("delete from journal where seq <= ?", (kept,))
+        self._seal()
+
+    def _seal(self) -> None:
+        """Record what the base has, so that `check_contents` finds what is missing."""
+        self._db.execute("update base set digest = ?", (_digest(self._db),))
 
     def rewrite(self, unmatched: int, base: Base) -> None:
         """Replace the base by a state of all parts, and erase what was there before."""
@@ -476,11 +513,82 @@ def check_form(db: sqlite3.Connection, path: str) -> None:
             "version that wrote it or a newer one, or restore a backup from before the upgrade "
             "with `streammetrics live restore`"
         )
+    if version < 1:
+        raise damaged(path, f"its format is {version}, which no version has")
+
+
+def check_contents(db: sqlite3.Connection, path: str) -> None:
+    """Raise if rows of a store are missing or were changed, in one transaction of the caller.
+
+    The bytes of documents and of parts of the journal have checksums of their own.
+
+    Raises:
+        StateFormatError: The store is damaged.
+    """
+    for table, column, kind in db.execute(_COLUMNS).fetchall():
+        query = f'select count(*) from "{table}" where typeof("{column}") not in (?, ?)'
+        optional = "null" if column in _OPTIONAL else kind
+        (n,) = db.execute(query, (kind, optional)).fetchone()
+        if kind and n:
+            raise damaged(path, f"its table {table} has {n} rows in which {column} is no {kind}")
+    for table in ("base", "empty"):
+        (n,) = db.execute(f"select count(*) from {table}").fetchone()
+        if n != 1:
+            raise damaged(path, f"its table {table} has {n} rows instead of 1")
+    (expected,) = db.execute("select cast(digest as blob) from base").fetchone()
+    if expected != _digest(db).encode():
+        raise damaged(path, "rows of its tables base or documents are missing or were changed")
+    query = "select through > 0 and not exists (select * from parts), kept from base"
+    lacking, kept = db.execute(query).fetchone()
+    if lacking:
+        raise damaged(path, "its table parts has no rows")
+    numbers = [seq for (seq,) in db.execute("select seq from journal order by seq")]
+    _check_numbers(db, path, numbers, kept)
+
+
+def _check_numbers(db: sqlite3.Connection, path: str, numbers: Sequence[int], start: int) -> None:
+    """Raise unless parts of the journal have all numbers after `start` that were ever given."""
+    query = "select seq from sqlite_sequence where name = 'journal'"
+    (last,) = db.execute(query).fetchone() or (0,)
+    ends = (numbers[0], numbers[-1]) if numbers else (start + 1, last)
+    if len(numbers) != last - start or ends != (start + 1, last):
+        raise damaged(
+            path, f"its journal has {len(numbers):,} parts instead of those {start + 1} to {last}"
+        )
+
+
+def _digest(db: sqlite3.Connection) -> str:
+    """Return a checksum of the row of `base` and of the names of its documents."""
+    row = db.execute("select through, kept, cast(counters as blob) from base").fetchone()
+    names = db.execute("select cast(name as blob) from documents order by name").fetchall()
+    return hashlib.sha256(repr((row, names)).encode()).hexdigest()
+
+
+def damaged(path: str, why: str) -> StateFormatError:
+    """Return the error that a store is damaged."""
+    return StateFormatError(
+        f"the store {path} is damaged: {why}: restore an earlier backup with `streammetrics live "
+        "restore`, or name a new file"
+    )
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether an error is about the bytes of a file, and not about access to it."""
+    if isinstance(error, sqlite3.OperationalError):
+        return not hasattr(error, "sqlite_errorcode")  # Python's, of text that is not UTF-8
+    return type(error) is sqlite3.DatabaseError
+
+
+def unreadable(path: str, error: sqlite3.Error) -> StateFormatError:
+    """Return the error about a file for which `is_damage` holds."""
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+        return StateFormatError(f"{path} is not a streammetrics store: {error}")
+    return damaged(path, str(error))
 
 
 def _columns(db: sqlite3.Connection) -> set[str]:
     """Return the columns of all tables, as TABLE.COLUMN."""
-    return {name for (name,) in db.execute(_COLUMNS)}
+    return {f"{table}.{column}" for table, column, _ in db.execute(_COLUMNS)}
 
 
 def _columns_of_schema() -> set[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.labels import label_column
-from streammetrics.core.columns.schema import Facts, Field, Schema, reject_present
+from streammetrics.core.columns.schema import Facts, Field, Schema, reject, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import Union, moved
 from streammetrics.core.errors import (
@@ -341,7 +341,7 @@ class AttemptRows(Field):
         attempt = id_column(batch, "attempt") if batch.has("attempt") else None
         for name, column in (("unit", unit), ("attempt", attempt)):
             if column is not None and column.nulls is not None:
-                reject_present(batch.title(name), "is missing", column.nulls, None)
+                reject(batch.title(name), "is missing (NaN or null)", column.nulls)
         outcome, missing = label_column(batch, "y_true")
         columns: list[object] = [unit, outcome]
         if self.answers:

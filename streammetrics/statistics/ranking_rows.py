@@ -317,7 +317,7 @@ class RankingRows(Field):
         query = id_column(batch, "query")
         doc = id_column(batch, "doc") if batch.has("doc") else None
         if query.nulls is not None:
-            _refuse(batch, "query", "is missing", query.nulls, query, doc)
+            _refuse(batch, "query", "is missing (NaN or null)", query.nulls, query, doc)
         found = {name: _numbers(batch, name) for name in ("relevance", "score", "query_weight")}
         if found["relevance"] is None and found["score"] is None and not self.partial:
             raise InvalidBatchError(

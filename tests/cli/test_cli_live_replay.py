@@ -250,6 +250,32 @@ def test_mistakes_name_the_file_and_the_row(mistake, config, tmp_path):
     assert f"label has text, first in row 2 of {path}" in mistake("live", "replay", config, path)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize(
+    ("table", "column", "advice"),
+    [
+        ("predictions", "id", "every row needs an id"),
+        ("predictions", "time", "every row needs a time"),
+        ("predictions", "score", "nan_policy"),
+        ("labels", "id", "every row needs an id"),
+        ("labels", "label_time", "every row needs a time"),
+        ("labels", "label", "a row that waits has all its columns"),
+    ],
+)
+def test_null_values_are_counted(mistake, config, tmp_path, table, column, advice, ending):
+    columns = {
+        "predictions": {"id": [*"abcd"], "time": [START + n for n in range(4)], "score": [0.5] * 4},
+        "labels": {"id": [*"abcd"], "label_time": [START + 9] * 4, "label": [0, 1, 0, 1]},
+    }
+    whole = columns[table][column]
+    columns[table][column] = [whole[0], None, whole[2], None]
+    files = [put(pa.table(c), tmp_path / f"{name}.{ending}") for name, c in columns.items()]
+    told = mistake("live", "replay", config, files[0], "--labels", files[1])
+    assert f"{column} is missing (" in told
+    assert "null) in 2 rows, first in row 1 of " in told
+    assert advice in told
+
+
 def test_a_refused_replay_leaves_no_store_that_it_has_made(command, mistake, config, tmp_path):
     path = tmp_path / "rows.csv"
     good = f"time,score,label\n{START},0.5,1\n"

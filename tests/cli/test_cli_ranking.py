@@ -259,4 +259,4 @@ def test_the_first_bad_row_of_a_ranking_is_told(mistake, tmp_path, rankings):
     query = pa.array([None if i == 470 else q for i, q in enumerate(rankings["q"].to_pylist())])
     path = store(rankings.set_column(0, "q", query), tmp_path / "t.parquet", rows=100)
     line = mistake("evaluate", path, *RANKING, "--batch-rows", 64)
-    assert line.startswith(f"{path}: q is missing in 1 row, first in row ")
+    assert line.startswith(f"{path}: q is missing (NaN or null) in 1 row, first in row ")

@@ -202,7 +202,9 @@ def test_bad_units_are_refused_and_nothing_changes():
     before = found.to_bytes()
     some = table["question"].tolist()
     some[7] = some[9] = None
-    with pytest.raises(sm.InvalidBatchError, match="question is missing in 2 rows, first in row 7"):
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"question is missing \(NaN or null\) in 2 rows, first in row 7"
+    ):
         found.update({**table, "question": some})
     with pytest.raises(sm.InvalidBatchError, match="no column 'question'"):
         found.update({name: column for name, column in table.items() if name != "question"})

@@ -37,5 +37,5 @@ def test_integers_and_bytes_of_arrow_are_keys_of_their_own():
 
 
 def test_a_text_that_is_missing_is_refused_by_its_row():
-    with pytest.raises(ValueError, match="id is None, first in row 1"):
+    with pytest.raises(ValueError, match=r"id is missing \(null\) in 1 row, first in row 1"):
         keys_of(pa.array(["a", None]))

@@ -62,7 +62,7 @@ def test_what_is_no_event_of_the_join_is_refused():
     state = joined().predict(id=1, time=START, y_score=0.5)
     before = state.to_bytes()
     for call, message in [
-        (lambda: state.predict(id=None, time=START, y_score=0.5), "id is None"),
+        (lambda: state.predict(id=None, time=START, y_score=0.5), "id is missing"),
         (lambda: state.predict(id=1.5, time=START, y_score=0.5), "id is 1.5"),
         (lambda: state.predict(id=["a", None], time=[START] * 2, y_score=[0.5] * 2), "in row 1"),
         (lambda: state.predict(id=2, time=START, y_score=float("nan")), "y_score is missing"),

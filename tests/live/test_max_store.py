@@ -172,3 +172,5 @@ def test_a_limit_that_is_too_small_is_refused(tmp_path):
 def test_a_limit_may_be_a_text(tmp_path):
     with live(store=tmp_path / "live.db", max_store="2GB") as state:
         assert state._ingest.journal.most == 2 * 10**9
+    with live(store=tmp_path / "live.db", max_store="16.8MB") as state:
+        assert state._ingest.journal.most == 16_800_000

@@ -443,7 +443,7 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
         live(store=path)
     other = tmp_path / "other.db"
     other.write_bytes(b"no database at all, and longer than a header of SQLite" * 50)
-    with pytest.raises(sm.StateFormatError, match="not a store of streammetrics"):
+    with pytest.raises(sm.StateFormatError, match="not a streammetrics store"):
         joined(store=other)
     with sqlite3.connect(tmp_path / "foreign.db") as db:
         db.execute("create table t (x)")

@@ -135,7 +135,11 @@ REFUSED = [
     ('{"kind": "observe", "label": 1, "y_score": 0.5}', 0, "has no 'time', first in row 0"),
     ('{"kind": "label", "time": 1, "label": 1}', 0, "an event to label has no 'id'"),
     ('{"kind": "observe", "time": 1, "y_score": 0.5}', 0, "label"),
-    ('{"kind": "predict", "id": null, "time": 1, "y_score": 0.5}', 0, "id is None, first in row 0"),
+    (
+        '{"kind": "predict", "id": null, "time": 1, "y_score": 0.5}',
+        0,
+        "id is missing (null) in 1 row",
+    ),
     ('{"kind": "predict", "id": 1, "time": 1e12, "y_score": 0.5}', 0, "divide milliseconds"),
     ('{"kind": "observe", "time": 1, "y_score": "x", "label": 1}', 0, "y_score"),
 ]

@@ -119,7 +119,9 @@ def test_mistakes_say_what_is_kept():
     before = by_user.to_bytes()
     with pytest.raises(sm.InvalidBatchError, match="user"):
         by_user.update({name: column for name, column in data.items() if name != "user"})
-    with pytest.raises(sm.InvalidBatchError, match="is missing in .*; every row needs a unit"):
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"is missing \(NaN or null\) in .*; every row needs a unit"
+    ):
         by_user.update({**data, "user": [None, *data["user"][1:].tolist()]})
     assert by_user.to_bytes() == before
     with pytest.raises(sm.IncompatibleMetricsError, match="unit is 'other' there and 'user' here"):

@@ -99,7 +99,8 @@ def _odd_row(column: Foreign, row: int) -> int:
     """Return the row to blame: if words make text of integers, that of the first word."""
     if isinstance(column, pa.Array) and pa.types.is_string(column.type):
         words = [text is not None and not _INTEGER.fullmatch(text) for text in column.to_pylist()]
-        return row if words[row] or True not in words else words.index(True)
+        is_to_blame = words[row] or not column[row].is_valid
+        return row if is_to_blame or True not in words else words.index(True)
     return row
 
 
