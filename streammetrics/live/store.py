@@ -295,8 +295,9 @@ class Store:
         """Add to the counters of all workers."""
         told = self.counters()
         told |= {name: told.get(name, 0) + n for name, n in more.items()}
-        self._db.execute("update base set counters = ?", (json.dumps(told),))
-        self._seal()
+        counters = json.dumps(told)
+        query = "update base set counters = ?, digest = substr(digest, 1, 64) || ?"
+        self._db.execute(query, (counters, _sha256(counters.encode())))
 
     def since(self, seq: int) -> list[JournalPart] | None:
         """Return the parts after a sequence number, ``None`` if some exist only in the base.
@@ -558,10 +559,16 @@ def _check_numbers(db: sqlite3.Connection, path: str, numbers: Sequence[int], st
 
 
 def _digest(db: sqlite3.Connection) -> str:
-    """Return a checksum of the row of `base` and of the names of its documents."""
-    row = db.execute("select through, kept, cast(counters as blob) from base").fetchone()
+    """Return two checksums: of the names of all documents and what they are of; of counters."""
+    through, kept, counters = db.execute(
+        "select through, kept, cast(counters as blob) from base"
+    ).fetchone()
     names = db.execute("select cast(name as blob) from documents order by name").fetchall()
-    return hashlib.sha256(repr((row, names)).encode()).hexdigest()
+    return _sha256(repr((through, kept, names)).encode()) + _sha256(counters)
+
+
+def _sha256(blob: bytes) -> str:
+    return hashlib.sha256(blob).hexdigest()
 
 
 def damaged(path: str, why: str) -> StateFormatError:
