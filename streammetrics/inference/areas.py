@@ -111,6 +111,8 @@ def _whole(values: Floats, shift: int) -> Array:
 
 def influence(metric: Metric, table: Confusion, read: Callable[[Any], Numeric]) -> Floats:
     """Return ∂θ/∂n for every cell of a table, of shape (cells, *shape of the value)."""
+    if not len(table.rows):
+        return np.empty(0)
     try:
         of_tp, of_actual, of_predicted = _of_margins(table, read)
     except _NeedsCells:

@@ -758,8 +758,12 @@ class Ingest:
                         self._empty_all()
                     pipeline.release()
 
-    def drain(self) -> None:
-        """Transfer all buffered events to the pipeline; the caller holds the lock."""
+    def drain(self, *, match: bool = False) -> None:
+        """Transfer all buffered events to the pipeline; the caller holds the lock.
+
+        Args:
+            match: Whether to join labels with predictions that arrived after them, for a read.
+        """
         self.shared.check_interrupted()
         check_arithmetic()
         if self.shared.activity:  # nothing may change while this thread reads
@@ -767,6 +771,8 @@ class Ingest:
         with self.shared.active("taking") as pipeline:
             self._empty_all()
             pipeline.finish()
+            if match:
+                pipeline.join.match()
 
     def _empty_all(self) -> None:
         for buffer in (self.predicted, self.labelled, self.observed):

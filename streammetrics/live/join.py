@@ -256,12 +256,18 @@ class Join:
         return len(self.table) + sum(len(part.keys) for part in self._others)
 
     def put_alone(self, new: LabelRows) -> None:
-        """Add labels whose predictions have not arrived."""
+        """Add labels that no row holds."""
         self.table.labels.begin(new.values)
         self._unmatched.append(new)
+        self._match()
 
     def match(self) -> None:
         """Apply waiting labels to rows that arrived after them."""
+        if self._since:
+            self._match()
+
+    def _match(self) -> None:
+        self._since = 0
         if not self._unmatched:
             return
         alone = _together(self._unmatched)
@@ -270,7 +276,6 @@ class Join:
         if found.size:
             self._apply(rows[found], alone.take(found))
         self._unmatched = [alone.take(others)] if others.size else []
-        self._since = 0
 
     @property
     def due(self) -> bool:
@@ -337,7 +342,7 @@ class Join:
         self.newest = max(self.newest, other.newest)
         self.evicted_until = max(self.evicted_until, other.evicted_until)
         self.unmatched += other.unmatched
-        self.match()
+        self._match()
 
     def copy(self) -> Join:
         """Return an independent copy."""
@@ -602,8 +607,8 @@ class ResolvedRows(NamedTuple):
 
 
 def resolve(suite: Mergeable, join: Join, rows: Ints, clock: int) -> ResolvedRows:
-    """Return the labels and the status of rows of a join at a given time."""
-    table, config = join.table, join.config
+    """Return the labels and the status of rows of a join at a time, or at its newest event."""
+    table, config, clock = join.table, join.config, max(clock, join.newest)
     times, flags = table.times.values[rows], table.flags.values[rows]
     if not join.label:
         whole = batch_of(suite, named_columns(join, rows), checked=True) if len(rows) else None
@@ -668,7 +673,6 @@ class Waiting:
 
     def update(self, join: Join, first: int, last: int, clock: int) -> None:
         """Update the panes `first` to `last` from the join at a given time."""
-        join.match()
         self._turn(join, clock)
         self._expired -= join.changed
         for changed in (join.changed, self._expired):
@@ -737,7 +741,6 @@ class Waiting:
 
 def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> RowBlock | None:
     """Return at least the newest n labelled rows, or observations, of a join."""
-    join.match()
     times, config = join.table.times.values, join.config
     known = (join.table.flags.values & LABELLED > 0) | (not join.label)
     if config.default_label is not None:

@@ -687,7 +687,7 @@ class Pipeline:
         for join in self._joins:
             numbers = join.table.times.values // join.unit
             rows = np.flatnonzero((numbers >= first) & (numbers <= last))
-            found = resolve(self.suite, join, rows, max(clock, join.newest))
+            found = resolve(self.suite, join, rows, clock)
             waiting += [batch for _, batch in judged_rows(join, rows, found)]
         return self.judged.over(*span), waiting
 

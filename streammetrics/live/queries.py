@@ -83,9 +83,9 @@ class Queries:
 
     @contextmanager
     def _local(self) -> Iterator[Pipeline]:
-        """Lock the pipeline after taking all buffered events of this process."""
+        """Lock the pipeline after taking and joining all buffered events of this process."""
         with self._shared.locked():
-            self.ingest.drain()
+            self.ingest.drain(match=True)
             with self._shared.active("reading") as pipeline:
                 yield pipeline
 

@@ -711,13 +711,22 @@ def test_the_result_is_a_table_for_people_and_machines():
         found["f1"]
 
 
-def test_without_rows_nothing_is_said():
-    made = sm.Comparison(
-        {"auc": sm.ROCAUC(), "mae": sm.Accuracy(threshold=0.5)}, {"a": "a", "b": "b"}
-    )
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.ROCAUC(),
+        sm.Accuracy(threshold=0.5),
+        sm.Accuracy(),
+        sm.MatthewsCorrcoef(),
+        sm.F1(average="macro"),
+        sm.Informedness(average="macro"),
+    ],
+)
+def test_without_rows_nothing_is_said(metric):
+    made = sm.Comparison({"it": metric}, {"a": "a", "b": "b"})
     with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
         found = made.compute()
-    assert [line.verdict for line in found] == ["no evidence"] * 2
+    assert [line.verdict for line in found] == ["no evidence"]
 
 
 def test_equal_predictions_are_no_evidence():

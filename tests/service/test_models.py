@@ -179,6 +179,43 @@ def test_models_are_compared_on_the_same_requests(config):
             assert told in answer.json()["error"]
 
 
+DUEL = """
+[model.NAME.metrics]
+accuracy = "Accuracy()"
+[model.NAME.live]
+label_ttl = "1h"
+label_lateness = "1h"
+"""
+
+
+@pytest.mark.parametrize("store", ["", 'store = "NAME.db"\n'])
+def test_models_are_compared_whatever_came_first(tmp_path, store):
+    path = tmp_path / "live.toml"
+    tables = "".join((DUEL + store).replace("NAME", name) for name in "ab")
+    path.write_text(f'{tables}[server]\nclock = "events"\n')
+
+    def events(kind, after, n=10, **columns):
+        return [
+            {"kind": kind, "id": f"r{i}", "time": NOW - 100 + i + after, **columns}
+            for i in range(n)
+        ]
+
+    rows, labels = events("predict", 0, y_pred=1), events("label", 1, y_true=1)
+    corrected = events("label", 2, 5, y_true=0, version=2)
+    with TestClient(running._made(models_of(path)), base_url="http://localhost") as asked:
+        found = asked.get("/api/compare").json()
+        assert (found["n_rows"], found["labels_differ"]) == (0, 0)
+        assert [line["verdict"] for line in found["differences"]] == ["no evidence"]
+        for name, parts in (("a", [corrected, labels, rows]), ("b", [rows, labels, corrected])):
+            for part in parts:
+                answer = asked.post(f"/models/{name}/events", content=lines(*part))
+                assert answer.status_code == 202
+        until(lambda: asked.get("/api/compare").json()["n_rows"] == 10)
+        found = asked.get("/api/compare").json()
+        (line,) = found["differences"]
+        assert (line["value"], line["other"], found["labels_differ"]) == (0.5, 0.5, 0)
+
+
 def test_a_model_that_is_degraded_shows_at_the_top(client):
     service = client.app.routes[0].app.state.service
     service.queries.ingest.journal.trouble = "disk is full"
