@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy import ma  # loaded here, because a signal handler may run while it loads
 
+from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.nested import Nested
@@ -258,7 +259,6 @@ class Buffer:
     Attributes:
         check: Raises if columns are invalid; returns whether the rows can be buffered.
         add: The fast path for the columns and types seen first, which are usually the only ones.
-        names: The columns of the fast path.
     """
 
     check: Callable[[Mapping[str, ArrayLike]], bool]
@@ -292,11 +292,6 @@ class Buffer:
         """Accept times before `until`, in seconds, on the fast path."""
         if self._first is not None:
             self.add = self._first.adding(until, self.max_rows)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the fast path."""
-        return () if self._first is None else self._first.names
 
     @property
     def n(self) -> int:
@@ -421,6 +416,7 @@ class Ingest:
         for one in self._inputs.every:
             kinds = {one.name: self._inputs.kinds[one.column], **kinds}
         self.reads_id = "id" in kinds or "id" in keys  # then observations have no id of their own
+        self._reads_counts = COUNTS in kinds or COUNTS in keys
         self.observed = Buffer("observe", kinds, keys, self._inputs.only)
         self.predicted = Buffer("predict", kinds, keys, self._inputs.only)
         self.labelled = Buffer("label", kinds)
@@ -552,6 +548,8 @@ class Ingest:
 
     def _check_names(self, buffer: Buffer, columns: Mapping[str, object]) -> None:
         truth, proxy = self._truth, self._declared.proxy
+        if COUNTS in columns and not self._reads_counts:
+            raise InvalidBatchError(f"{COUNTS!r} is not for Live: every event is one row", COUNTS)
         if proxy is not None and buffer is not self.labelled and columns.get(proxy) is None:
             raise InvalidBatchError(
                 f"{proxy!r} is missing: every prediction and observation has a judgment", proxy
@@ -564,24 +562,16 @@ class Ingest:
             if set(columns) != {truth}:
                 raise InvalidBatchError(f"a label has one column, {truth!r}, not {sorted(columns)}")
             return
-        keys, names = self.shared.current.keys, self.shared.current.join.names
         if truth in columns:
             raise InvalidBatchError(
                 f"a prediction comes without {truth!r}: observe() takes both, label() the label"
             )
-        if truth in keys.kinds:
+        if truth in self.shared.current.keys.kinds:
             raise InvalidBatchError(
                 f"slices are by the label, {truth!r}, which a prediction does not have: observe() "
                 "takes both"
             )
-        self._declared.check_weights(columns)
-        known = self._inputs.rest(dict.fromkeys(keys.named(names) if names else buffer.names))
-        here = self._inputs.rest(columns)
-        if known and known.keys() != here.keys():
-            raise InvalidBatchError(
-                f"a prediction has {', '.join(here)} here and {', '.join(sorted(known))} "
-                "before; all have the same columns"
-            )
+        self._declared.check_optional(self._inputs.rest(columns))
 
     def _events(
         self,
@@ -908,6 +898,7 @@ class Ingest:
             self.shared.current = pipeline
             self.apply(events)
             pipeline.counters = current.counters
+            pipeline.left_out, pipeline.contradiction = current.left_out, current.contradiction
             pipeline.close(max(join.oldest, 0), lowest)
             mine, self._arrived = [*own, *self._arrived], []
             if again:

@@ -109,6 +109,7 @@ class Pipeline:
         self.identified = Join(config.of_observations, (), "")
         self.newest = NewestRows(config.keep_rows)
         self.refused = Refused()
+        self.left_out, self.contradiction = 0, ""  # accepted events, and why they are left out
         self._kinds = {**config.declared.kinds, **self.inputs.kinds}
         self._kinds |= dict.fromkeys(self.keys.titles, "label")
         self._begin_checks()
@@ -272,11 +273,12 @@ class Pipeline:
                 for half in (slice(None, n // 2), slice(n // 2, None)):
                     self.take_consistent(events.take(half))
                 return
-            if self.refused == Refused():
+            if not self.left_out:
                 warn_caller(
                     "events that contradict those of other workers are left out and counted: "
                     f"{error}"
                 )
+            self.left_out, self.contradiction = self.left_out + n, str(error)
             self.refuse(events.kind, n)
 
     def columns(self, given: Mapping[str, object]) -> dict[str, Column]:
@@ -316,17 +318,15 @@ class Pipeline:
         if set(columns) == {join.label}:
             join.table.labels.check(columns[join.label])
         else:
+            read = self.inputs.rest(dict.fromkeys(self.keys.named(columns)))
+            self.config.declared.check_optional(read)
             for cells in join.table.columns:
                 cells.check(columns[cells.name])
 
     def check_identified(self, columns: Mapping[str, Column]) -> None:
-        """Raise unless observations with ids have the columns and types of the stored ones."""
-        names = self.identified.names
-        if names and names != tuple(sorted(columns)):
-            raise InvalidBatchError(
-                f"an observation with an id has {', '.join(sorted(columns))} here and "
-                f"{', '.join(names)} before; all have the same columns"
-            )
+        """Raise unless observations with ids have the declared columns and the stored types."""
+        read = self.inputs.rest(dict.fromkeys(self.keys.named(columns)))
+        self.config.declared.check_optional(read, observed=True)
         cells = self.identified.table.columns or [*map(GrowingColumn, sorted(columns))]
         for cell in cells:
             cell.check(columns[cell.name])
@@ -509,12 +509,6 @@ class Pipeline:
         self._windows = {}
         for other in others:
             self.evict(other.floors)
-            mine, theirs = self.join, other.join
-            if mine.names and theirs.names and set(mine.names) != set(theirs.names):
-                raise IncompatibleMetricsError(
-                    f"their predictions have {', '.join(theirs.names)}, these have "
-                    f"{', '.join(mine.names)}"
-                )
         self.panes.merge([other.panes for other in others], made)
         self.counted.merge([other.counted for other in others])
         self.left.merge([other.left for other in others])

@@ -418,8 +418,8 @@ class Declared:
             valid.
         types: The types of columns: ``"text"``, ``"integers"``, ``"booleans"`` or ``"dates"``, or
             the number of values per row. By default slices and ids are text, classes are integers,
-            and all other columns have one number per row. ``"number"`` means one number, and
-            declares weights of predictions.
+            and all other columns have one number per row. ``"number"`` means one number. It
+            declares that all predictions, and observations with ids, have weights.
         target_range: The smallest and the largest target of a regression.
         proxy: The column of judgments, which are declared as the label is.
         inputs: The inputs.
@@ -477,6 +477,7 @@ class Declared:
         self.inputs = Inputs(inputs, {*self.kinds, self.weights})
         self._check_inputs()
         self.facts = self._facts()
+        self._optional = {self._title(name): self._waits(name) for name in suite._plan.optional}
 
     def _declare_judgments(self, proxy: str) -> None:
         """Declare the column of judgments as the label is."""
@@ -536,14 +537,19 @@ class Declared:
     @property
     def _has_weights(self) -> bool:
         """Whether predictions have weights; either all have, or none."""
-        return self.weights in self._given or self.weights != WEIGHT
+        return self.weights in self._given or WEIGHT in self._renamed
 
     # --- declaration ---------------------------------------------------------------------------
 
+    @property
+    def _renamed(self) -> Mapping[str, str]:
+        """The user's names of inputs that the set's `columns` names."""
+        renamed: Mapping[str, str] = getattr(self._suite, "columns", {})
+        return renamed
+
     def _title(self, name: str) -> str:
         """Return the user's name of an input of the metrics."""
-        renamed: Mapping[str, str] = getattr(self._suite, "columns", {})
-        return renamed.get(name, name)
+        return self._renamed.get(name, name)
 
     def _classes(
         self, given: Sequence[ClassLabel] | None
@@ -654,13 +660,27 @@ class Declared:
         # An error with a row number is about a value; other values may be valid.
         return next((str(e) for e in errors if e.row is None), "") if found is None else ""
 
+    def _waits(self, name: str) -> bool:
+        """Return whether rows that wait have an optional column: all have it, or none."""
+        title = self._title(name)
+        if (name == WEIGHT and self._has_weights) or name in self._renamed:
+            return True
+        if title not in self.kinds or title in self._keys.kinds:
+            return title in self.kinds
+        examples = [*map(self._example, _NUMBERS)]
+        if self._tried(examples)[0] is None:
+            return False
+        # Metrics may refuse rows without it where others have it, or without another one.
+        without = [{n: c for n, c in example.items() if n != title} for example in examples]
+        return self._tried(without, self.facts)[0] is None
+
     def _tried(
-        self, examples: Iterable[dict[str, Any]]
+        self, examples: Iterable[dict[str, Any]], known: Sequence[Facts] = ()
     ) -> tuple[tuple[Facts, ...] | None, list[InvalidBatchError]]:
         """Return the facts of the first valid example, and the errors of those before it."""
         errors = []
         for example in examples:
-            checks = Checks(self._suite, lambda: self._no_facts, estimator=self.estimator)
+            checks = Checks(self._suite, lambda: known or self._no_facts, estimator=self.estimator)
             try:
                 checks.observed(example)
             except InvalidBatchError as error:
@@ -727,17 +747,26 @@ class Declared:
         """Return a column (n, 1) as (n,) if rows with one value are valid: both hold the same."""
         return flat(column, name) if column.values.shape[1:] == (1,) and any(self.facts) else column
 
-    def check_weights(self, columns: Collection[str]) -> None:
-        """Raise if predictions have undeclared weights, or lack declared ones."""
-        name, declared = self.weights, self._has_weights
-        if name in columns and not declared:
-            raise InvalidBatchError(
-                f"predictions come without {name!r} here: types={{{name!r}: 'number'}} would "
-                "declare that all have it",
-                name,
-            )
-        if declared and name not in columns:
-            raise InvalidBatchError(f"a prediction has no {name!r}, and all are declared to", name)
+    def check_optional(self, columns: Collection[str], *, observed: bool = False) -> None:
+        """Raise if rows that wait have an undeclared optional column, or lack a declared one.
+
+        Args:
+            columns: The names of the columns.
+            observed: Whether the rows are observations with ids, and not predictions.
+        """
+        for name, is_declared in self._optional.items():
+            if name in columns and not is_declared:
+                how = f"types={{{name!r}: 'number'}}"
+                if name != self.weights:
+                    how = f"columns={{{name!r}: {name!r}}} of the set"
+                raise InvalidBatchError(
+                    f"{'observations with ids' if observed else 'predictions'} come without "
+                    f"{name!r} here: {how} would declare that all have it",
+                    name,
+                )
+            if is_declared and name not in columns:
+                one = "an observation with an id" if observed else "a prediction"
+                raise InvalidBatchError(f"{one} has no {name!r}, and all are declared to", name)
 
     def _check_type(self, name: str, found: Type) -> None:
         declared = self._type(name)

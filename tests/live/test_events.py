@@ -365,6 +365,106 @@ def test_no_label_and_no_prediction_decides_for_others():
     assert state.coverage("1h").labelled == 1
 
 
+FORMS = {
+    "weights": ({}, {}, {}, ["sample_weight", "counts", "extra"]),
+    "weights that are declared": (
+        {}, {"types": {"sample_weight": "number"}}, {}, ["sample_weight"],
+    ),
+    "weights of another name": ({"sample_weight": "w"}, {}, {}, ["w", "sample_weight"]),
+    "weights that are named": ({"sample_weight": "sample_weight"}, {}, {}, ["sample_weight"]),
+    "bins of weights": ({}, {"by": sm.Bins("sample_weight", [1.0])}, {}, ["sample_weight"]),
+    "slices": (
+        {}, {"by": "shop", "keep_rows": 9}, {"shop": "a"}, ["shop", "sample_weight"],
+    ),
+    "inputs and judgments": (
+        {}, {"inputs": {"age": "number"}, "proxy": "judge"}, {"age": 7.0, "judge": 1},
+        ["age", "judge", "sample_weight"],
+    ),
+    "attempts": ({}, {}, {"unit": "u", "attempt": "a"}, ["attempt"]),
+    "a ranking": (
+        {}, {}, {"query": "q", "relevance": 1, "score": 0.5, "doc": "d", "query_weight": 2.0},
+        ["relevance", "doc", "query_weight"],
+    ),
+    "a ranking with names": (
+        {"relevance": "relevance", "score": "s"}, {},
+        {"query": "q", "relevance": 1, "s": 0.5, "doc": "d"}, ["relevance", "doc", "s"],
+    ),
+}  # fmt: skip
+
+
+def of_form(name, **more):
+    """Return a state for one of these forms."""
+    columns, parameters, *_ = FORMS[name]
+    metrics = {"accuracy": sm.Accuracy()}
+    if name == "attempts":
+        metrics |= {"attempts": sm.MeanAtK()}
+    if "ranking" in name:
+        metrics |= {"ranking": sm.NDCG()}
+    return sm.Live(sm.MetricSet(metrics, columns=columns), **parameters, **more)
+
+
+def forms(name):
+    """Yield events with any of the optional columns: the method, and the columns."""
+    *_, columns, optional = FORMS[name]
+    every = {"y_true": 1, "y_pred": 1, **dict.fromkeys(optional, 2.0), **columns}
+    for n in range(len(optional) + 1):
+        for absent in itertools.combinations(optional, n):
+            row = {title: value for title, value in every.items() if title not in absent}
+            unlabelled = {title: value for title, value in row.items() if title != "y_true"}
+            yield from (("observe", row), ("observe", {**row, "id": 0}), ("predict", unlabelled))
+
+
+def is_taken(state, form, key, *, several=False):
+    """Send an event, and its label; return whether it is taken."""
+    how, row = form
+    columns = {"time": START, **row}
+    if how == "predict" or "id" in row:
+        columns["id"] = key
+    if several:
+        columns = {title: [value] for title, value in columns.items()}
+    try:
+        getattr(state, how)(**columns)
+    except sm.InvalidBatchError:
+        return False
+    if how == "predict":
+        state.label(id=key, time=START, y_true=1)
+    return True
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("name", FORMS)
+def test_no_event_decides_which_columns_others_have(name, several):
+    every = [*forms(name)]
+    alone = [is_taken(of_form(name), form, 1, several=several) for form in every]
+    hows = {how for (how, _), taken in zip(every, alone, strict=True) if taken}
+    assert hows == ({"observe"} if name == "a ranking" else {"observe", "predict"})
+    for first, was_taken in zip(every, alone, strict=True):
+        state = of_form(name)
+        before = state.to_bytes()
+        assert is_taken(state, first, 0, several=several) == was_taken
+        if not was_taken:
+            assert state.to_bytes() == before
+            continue
+        held = state.to_bytes()
+        for form, taken in zip(every, alone, strict=True):
+            state = sm.from_bytes(held)
+            assert is_taken(state, form, 1, several=several) == taken, (first, form)
+            assert state.window("1h")["accuracy"].n_rows == 1 + taken
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_workers_keep_the_events_they_have_accepted_whatever_columns_these_have(name, tmp_path):
+    more = {"store": tmp_path / "live.db", "durable": True}
+    with of_form(name, **more) as one, of_form(name, **more) as other:
+        n = 0
+        for place, form in enumerate(forms(name)):
+            n += is_taken(one, form, f"{place}/1") + is_taken(other, form, f"{place}/2")
+        for state in (one, other):
+            assert state.window("1h")["accuracy"].n_rows == n
+    with of_form(name, **more) as again:
+        assert again.window("1h")["accuracy"].n_rows == n > 0
+
+
 BOX = [[0.0, 0.0, 2.0, 2.0]]
 
 

@@ -385,6 +385,52 @@ def test_the_state_is_for_merging():
     assert sm.from_bytes(asked.get("/state").content) == live
 
 
+def test_health_tells_of_accepted_events_that_contradict_those_of_another_worker(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(journal_module, "_run", lambda *_: None)  # nobody reads in between
+
+    def rated():
+        suite = sm.MetricSet({"kappa": sm.FleissKappa(from_raters=False)})
+        return sm.Live(suite, types={"ratings": 2}, store=tmp_path / "live.db")
+
+    with rated() as one, rated() as other:
+        asked = client(one)
+        for send, ratings in ((asked, [1, 2]), (client(other), [2, 2])):
+            event = {"kind": "observe", "time": NOW, "ratings": ratings}
+            assert send.post("/events", content=lines(event)).status_code == 202
+        one.flush()
+        other.flush()
+        assert asked.get("/health").json()["status"] == "ok"
+        with pytest.warns(UserWarning, match="contradict those of other workers"):
+            one.window("1h")
+        told = asked.get("/health").json()
+        assert (told["status"], told["left_out"]["events"]) == ("degraded", 1)
+        assert "ratings of an item: 4 here, 3 in rows seen before" in told["left_out"]["why"]
+        with pytest.warns(UserWarning, match="contradict those of other workers"):
+            other.window("1h")
+
+
+def columns_of_observations(service, status):
+    """Send observations with ids, one with a weight, in both orders."""
+    for first in (0, 1):
+        for place in (first, 1 - first):
+            event = {"kind": "observe", "time": NOW, "label": 1, "y_score": 0.5, "id": f"{first}"}
+            event |= {"sample_weight": 2.0} if place else {}
+            answer = service.post("/events", content=lines(event))
+            assert answer.status_code == status[place], answer.text
+            if answer.status_code != 202:
+                assert "sample_weight" in answer.json()["error"]
+
+
+def test_columns_of_observations_with_ids_are_those_that_are_declared():
+    columns_of_observations(client(), (202, 422))
+    columns_of_observations(client(state(types={"sample_weight": "number"})), (422, 202))
+    event = {"kind": "observe", "time": NOW, "label": 1, "y_score": 0.5, "counts": 2}
+    answer = client().post("/events", content=lines(event))
+    assert (answer.status_code, answer.json()["column"]) == (422, "counts")
+
+
 def test_health_tells_of_the_store(tmp_path, monkeypatch):
     live = state(store=tmp_path / "live.db")
     asked = client(live)

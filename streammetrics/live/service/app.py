@@ -787,14 +787,17 @@ class Service:
         journal, intake = self.queries.ingest.journal, self.intake
         trouble = "" if journal is None else journal.trouble  # read once, because it may change
         replicas = None if self._replicas is None else self._replicas.health
-        is_well = not trouble and not any(one["trouble"] for one in (replicas or {}).values())
+        apart = [trouble, *(one["trouble"] for one in (replicas or {}).values())]
+        pipeline = self.queries.pipeline
+        is_well = not any(apart) and not pipeline.left_out
         told: Document = {"status": "ok" if is_well else "degraded"}
         if trusted:
-            newest = self._live._shared.current.panes.newest
+            newest = pipeline.panes.newest
             told |= {
                 "newest": shown_time(newest) if newest >= 0 else None,
                 "taken": intake.taken.total(),
                 "refused": intake.refused.total(),
+                "left_out": {"events": pipeline.left_out, "why": pipeline.contradiction},
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
                 "store": None
                 if journal is None
