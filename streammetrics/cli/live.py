@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from json import dumps, loads
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -128,6 +129,23 @@ def init(
     return CommandResult(f"wrote {path}: streammetrics live serve {path} runs it\n")
 
 
+def _check_store(title: str, path: str | None) -> None:
+    """Raise unless a store, and files beside it, can be written."""
+    if path is None:
+        return
+    folder = os.path.dirname(path) or "."
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+        if os.path.exists(path):
+            os.close(os.open(path, os.O_RDWR))
+    except OSError as error:
+        raise CommandError(
+            f"{title}: live.store: {path!r} cannot be written ({error.strerror or error}): give "
+            f"this user the right to write in {folder!r}, or name another folder"
+        ) from error
+
+
 @typed.command(live)
 def check(
     config: Config,
@@ -163,6 +181,7 @@ def check(
     lines = []
     for name, found in models.items():
         title = f"{config}#{name}" if name else config
+        _check_store(title, found.options["store"])
         lines += [f"{title} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
         if rows_per_minute is not None:
             lines += sized(found, rows_per_minute, slices or 1)

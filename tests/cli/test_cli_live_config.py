@@ -76,6 +76,7 @@ MISTAKES = [
     ('label_ttl = "1d"', 'label_ttl = "soon"', "live.label_ttl", "is not a duration"),
     ('label_ttl = "1d"', "label_ttl = 5", "live.label_ttl", "5 is not text in quotes"),
     ('store = "live.db"', 'max_store = "1GB"', "live.max_store", "there is no store: remove it"),
+    ('store = "live.db"', "durable = true", "live.durable", "there is no store to write to"),
     ('label_ttl = "1d"', 'max_store = "1kB"', "live.max_store", "at least 16,777,216 bytes are"),
     ('window = "1h"', 'window = "61s"', "page.window", "is not a whole number of panes"),
     ('every = "5min"', 'every = "90s"', "page.every", "is not a whole number of panes"),
@@ -378,6 +379,14 @@ def test_rules_that_will_flap_are_named(command, tmp_path):
     assert "chance alone changes its state" in quiet
     lines = checked(command, path, "--rows-per-minute", "4000")[-6:]
     assert sum("flap" in line or "chance" in line for line in lines) == 0
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no folder that takes no files")
+def test_a_store_that_cannot_be_written_is_named(mistake, tmp_path):
+    path = tmp_path / "live.toml"
+    path.write_text(TEMPLATE.replace('"live.db"', '"/proc/x.db"'))
+    told = mistake("live", "check", path)
+    assert f"{path}: live.store: '/proc/x.db' cannot be written (" in told
 
 
 def test_memory_is_told_by_rate_and_slices(command, mistake, tmp_path):

@@ -489,6 +489,8 @@ def _options(table: Section, suite: MetricSet, names: Names) -> Options:
         table.fail("max_store", "there is no store: remove it, or name one")
     options["by"] = _by(table, names)
     options["durable"] = table.take("durable", bool, False)
+    if options["durable"] and options["store"] is None:
+        table.fail("durable", "there is no store to write to: remove it, or name one")
     options["labels"] = table.take("labels", list)
     options["types"] = table.table("types").rest()
     options["target_range"] = _range(table)
