@@ -345,7 +345,7 @@ class Numeric:
     values: Floats
     low: float
     high: float
-    residual: Floats | None  # rounding error of integers beyond 2**53; None if there is none
+    residual: Floats | None  # rounding error of integers, 0 of nulls; None if there is none
 
 
 class Batch:
@@ -533,8 +533,7 @@ class Batch:
     def numbers(self, name: str) -> Floats:
         """Return a column as contiguous float64, with NaN for nulls.
 
-        Integers beyond 2**53 are rounded to the nearest float64; `residual` returns the rounding
-        error.
+        Integers beyond 2**53 are rounded to the nearest float64; `numeric` has the rounding error.
         """
         return self.numeric(name).values
 
@@ -580,17 +579,9 @@ class Batch:
             return None
         return value if value.flags.carray and value.dtype.isnative else None
 
-    def residual(self, name: str) -> Floats | None:
-        """Return the rounding error of a column of integers as float64; ``None`` if it is zero.
-
-        The values of the column are exactly ``numbers(name) + residual(name)``. The residual of a
-        null is 0.
-        """
-        return self.numeric(name).residual
-
     def refuse_long(self, name: str, what: str) -> None:
         """Raise if float64 cannot represent an integer of a column exactly."""
-        residual = self.residual(name)
+        residual = self.numeric(name).residual
         if residual is not None:
             wrong = residual != 0
             first = np.argwhere(wrong)[0]

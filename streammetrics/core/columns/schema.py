@@ -196,6 +196,11 @@ class Schema:
         """The inputs that a batch may leave out."""
         return frozenset(own.get(name, name) for each, own in self.named for name in each.optional)
 
+    @property
+    def ignores(self) -> bool:
+        """Whether rows with some label are left out, or the label of a row."""
+        return any(getattr(each, "ignore_index", None) is not None for each in self.fields)
+
     @cached_property
     def _makes(self) -> bool:
         return any(type(each).present is not Field.present for each in self.fields)
@@ -208,19 +213,20 @@ class Schema:
 
     def present(self, columns: Columns) -> Columns:
         """Return the columns in the form the statistic uses."""
-        if not self.models:
-            return self._of_fields(columns) if self._makes else columns
-        width = len(columns) // len(self.models)  # a formula may make others than the inputs
-        starts = [width * model for model in self.shown]
-        shown = [self._of_fields(columns[start : start + width]) for start in starts]
-        return shown[0] if self.bring is None else self.bring.columns(shown)
-
-    def _of_fields(self, columns: Columns) -> Columns:
+        if self.models:
+            width = len(columns) // len(self.models)  # a formula may make others than the inputs
+            starts, of_one = [width * model for model in self.shown], Schema(self.fields)
+            sides = [of_one.present(columns[start : start + width]) for start in starts]
+            return sides[0] if self.bring is None else self.bring.columns(sides)
+        if not self._makes:
+            return columns
+        if len(self.fields) == 1:
+            return self.fields[0].present(columns)
         shown: list[object] = []
-        for each in self.fields if self._makes else ():
+        for each in self.fields:
             first = len(shown)
             shown += each.present(columns[first : first + len(each.names)])
-        return tuple(shown) if self._makes else columns
+        return tuple(shown)
 
 
 def reject(
@@ -343,15 +349,18 @@ class SharedReading:
         plain = schemas[0].plain
         self._fields = plain.fields
         self._models = tuple(map(dict, plain.models))
-        self._alone = schemas[0].fields if len(schemas) == 1 and not plain.models else ()
-        self._ignores = any(type(each).ignored is not Field.ignored for each in self._fields)
+        alone = len(schemas) == 1 and not plain.models
+        whole = alone and all(type(each).whole is not Field.whole for each in self._fields)
+        self._alone = schemas[0].fields if whole else ()
+        self._ignores = plain.ignores
         self._omits = plain.nan_policy == "omit"
         self._can_omit = all(schema.nan_policy for schema in schemas)
         self._unweighted = next((s.unweighted for s in schemas if s.unweighted), "")
         fields = dict.fromkeys(
             (place, each) for s in schemas for place, each in enumerate(s.fields)
         )
-        self._checks = tuple(fields)  # (index into `_fields`, field with checks)
+        # (index into `_fields`, field with checks)
+        self._checks = tuple(p for p in fields if type(p[1]).validate is not Field.validate)
         self._conditions = tuple(dict.fromkeys(each for s in schemas for each in s.conditions))
 
     def whole(self, batch: Batch) -> Rows | None:

@@ -322,7 +322,7 @@ class Plan:
         grown = []
         for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True):
             before, n_before, omitted_before = infos[first]
-            if facts != before:
+            if before and facts != before:
                 facts = joined_facts(before, facts)  # noqa: PLW2901 - now those of all rows
             grown.append(RowInfo(facts, n_before + n, omitted_before + omitted))
         return tuple(grown if self._alone else [grown[reader] for reader in self._readers])
