@@ -341,17 +341,14 @@ class SharedReading:
     """One reading of the columns of several schemas; it applies the checks of all of them."""
 
     __slots__ = (
-        "_alone", "_can_omit", "_checks", "_conditions", "_fields", "_ignores", "_models", "_omits",
-        "_unweighted",
+        "_can_omit", "_checks", "_conditions", "_fields", "_ignores", "_models", "_omits",
+        "_unweighted", "_wholes",
     )  # fmt: skip
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
         plain = schemas[0].plain
         self._fields = plain.fields
         self._models = tuple(map(dict, plain.models))
-        alone = len(schemas) == 1 and not plain.models
-        whole = alone and all(type(each).whole is not Field.whole for each in self._fields)
-        self._alone = schemas[0].fields if whole else ()
         self._ignores = plain.ignores
         self._omits = plain.nan_policy == "omit"
         self._can_omit = all(schema.nan_policy for schema in schemas)
@@ -359,22 +356,26 @@ class SharedReading:
         fields = dict.fromkeys(
             (place, each) for s in schemas for place, each in enumerate(s.fields)
         )
+        slow = plain.models or any(type(each).whole is Field.whole for each in self._fields)
+        self._wholes = () if slow else tuple(fields)
         # (index into `_fields`, field with checks)
         self._checks = tuple(p for p in fields if type(p[1]).validate is not Field.validate)
         self._conditions = tuple(dict.fromkeys(each for s in schemas for each in s.conditions))
 
     def whole(self, batch: Batch) -> Rows | None:
         """Fast path: return the rows if every field can read them whole, else ``None``."""
-        if not self._alone or batch.has(WEIGHT):
+        if not self._wholes or batch.has(WEIGHT):
             return None
         every: list[ReadColumn] = []
         facts: Facts = {}
-        for each in self._alone:
+        read = -1  # the last field whose columns are read; others only check the same
+        for place, each in self._wholes:
             found = each.whole(batch)
             if found is None or (facts and found[1] != facts):
                 return None
-            every += found[0]
-            facts = found[1]
+            if place > read:
+                every += found[0]
+                facts, read = found[1], place
         n = len(every[0])
         for column in every:
             if not n or len(column) != n:
@@ -392,7 +393,6 @@ class SharedReading:
         for view, taken in sides:
             for place, each in self._checks:
                 each.validate(view, taken[place], missing)
-        for view, _ in sides:
             for condition in self._conditions:
                 condition.check(view, missing)
         rows, n, omitted = None, batch.n_rows, 0
@@ -425,7 +425,8 @@ class SharedReading:
         sides: list[Side] = []
         absences, missing = [], None
         for own in self._models or (None,):
-            view, taken = batch if own is None else batch.aliased(own), list[Columns]()
+            view = batch if own is None else batch.aliased(own)
+            taken: list[Columns] = []
             for each in self._fields:
                 columns, absent = each.take(view)
                 taken.append(columns)

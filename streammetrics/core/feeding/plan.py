@@ -331,7 +331,7 @@ class Plan:
         """Return the row information with the facts of buffered rows, which are not counted yet."""
         for first, read in zip(self._firsts, rows, strict=True):
             if read[4] != infos[first][0]:  # their facts
-                return self._grown(infos, [read._replace(n=0, omitted=0) for read in rows])
+                return self._grown(infos, [Rows((), None, 0, 0, read.facts) for read in rows])
         return infos
 
     def merged(self, state: State, others: Sequence[State]) -> State:

@@ -515,12 +515,14 @@ class LossSum(ExactSums):
                 return None
         if have_weights(weight) or loss.long:
             return self.lift_whole(columns, weight)
+        peers: tuple[Statistic, ...] = ()
         found: dict[object, ReadColumn] = {}
-        of, powers = self._of, self.exponents
         if isinstance(columns, SharedColumns):
-            peers = [peer for peer in columns.peers if isinstance(peer, LossSum) and peer._of == of]
-            powers, found = tuple({p for peer in peers for p in peer.exponents}), columns.found
+            peers, found = columns.peers, columns.found
+        of = self._of
         if of not in found:
+            same = [peer for peer in peers if isinstance(peer, LossSum) and peer._of == of]
+            powers = {*self.exponents, *[power for peer in same for power in peer.exponents]}
             terms, parameter = of
             try:
                 found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
@@ -531,7 +533,7 @@ class LossSum(ExactSums):
             return self.lift_whole(columns, weight)
         return self.lift_powers(columns, WeightedCount.of_rows(len(columns[0]), weight), sums)
 
-    @property
+    @cached_property
     def _of(self) -> tuple[Callable[..., Numeric], float]:
         """The terms of which powers are summed, and their parameter."""
         loss = LOSSES[self.loss]
