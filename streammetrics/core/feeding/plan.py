@@ -312,9 +312,8 @@ class Plan:
         """Return the columns that the statistics of each schema are given."""
         given = []
         for schema, reader, peers in zip(self.schemas, self._readers, self._peers, strict=True):
-            columns = rows[reader].columns
-            if rows[reader].n:
-                columns = schema.present(columns)
+            read = rows[reader]
+            columns = schema.present(read.columns) if read.n else read.columns
             given.append(SharedColumns.of(columns, peers) if len(peers) > 1 else columns)
         return given
 
