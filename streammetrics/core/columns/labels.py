@@ -130,7 +130,7 @@ class Labels(Field):
         """Return the column of labels."""
         advice = _CUT if self.matrix else ""
         column, missing = label_column(batch, self.name, matrix=self.matrix, advice=advice)
-        if self.matrix and batch.column(self.name).values.ndim > 1 and self.allowed is not None:
+        if self.matrix and self.allowed is not None and batch.column(self.name).values.ndim > 1:
             column = self._named(batch, column)
         return (column,), missing
 
