@@ -202,6 +202,10 @@ class Schema:
         return any(getattr(each, "ignore_index", None) is not None for each in self.fields)
 
     @cached_property
+    def _of_one(self) -> Schema:
+        return Schema(self.fields)
+
+    @cached_property
     def _makes(self) -> bool:
         return any(type(each).present is not Field.present for each in self.fields)
 
@@ -215,8 +219,8 @@ class Schema:
         """Return the columns in the form the statistic uses."""
         if self.models:
             width = len(columns) // len(self.models)  # a formula may make others than the inputs
-            starts, of_one = [width * model for model in self.shown], Schema(self.fields)
-            sides = [of_one.present(columns[start : start + width]) for start in starts]
+            starts = [width * model for model in self.shown]
+            sides = [self._of_one.present(columns[start : start + width]) for start in starts]
             return sides[0] if self.bring is None else self.bring.columns(sides)
         if not self._makes:
             return columns
