@@ -246,8 +246,9 @@ class MetricSet(Mergeable):
         """Return the columns that each of the user's names refers to: one, or those of a matrix."""
         asked = dict.fromkeys(self._asked(names, weighted=weighted).values())
         plain = [title for title in asked if title in names]
-        self._check_there([*plain, *filter(is_several, asked)], names)
-        parts = {title: parted(title, names, plain) for title in asked}
+        several = [title for title in asked if title not in plain and is_several(title)]
+        self._check_there([*plain, *several], names)
+        parts = {t: (t,) if t in plain else parted(t, names, plain) for t in asked}
         check_single((name for part in parts.values() for name in part), names)
         return parts
 

@@ -203,6 +203,7 @@ def united_weights(
 
 def united_tables(tables: Sequence[RankingTable]) -> RankingTable:
     """Return the rows of all tables, concatenated."""
+    tables = [table for table in tables if len(table.queries)] or tables[:1]
     if len(tables) == 1:
         return tables[0]
     queries, in_queries = union([table.queries for table in tables])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
+from streammetrics.core.columns.batch import Batch
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.metric import Metric
@@ -276,3 +277,23 @@ def test_a_misspelt_column_is_told(metric):
     name = type(metric).update.__qualname__
     with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected.*'y_tru'"):
         metric.update(y_tru=[0, 1])
+
+
+def binary_set():
+    return sm.MetricSet({"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss()})
+
+
+def test_metrics_that_share_a_column_read_arrays_as_they_read_lists():
+    y, score = np.array([0, 1, 1, 0]), np.array([0.25, 0.75, 0.5, 1.0])
+    whole = binary_set().update(y_true=y, y_score=score)
+    listed = binary_set().update(y_true=y.tolist(), y_score=score.tolist())
+    assert whole == listed
+    assert binary_set()._plan.whole(Batch({"y_true": y, "y_score": score})) is not None
+
+
+@pytest.mark.parametrize("wrong", [1.5, np.nan, -0.5])
+def test_what_one_of_several_metrics_refuses_no_metric_takes(wrong):
+    suite, score = binary_set(), np.array([0.25, wrong, 0.5, 1.0])
+    with pytest.raises(sm.InvalidBatchError, match="first in row 1"):
+        suite.update(y_true=np.array([0, 1, 1, 0]), y_score=score)
+    assert suite == binary_set()

@@ -28,7 +28,7 @@ def exact(values, residual):
 )
 def test_numbers_and_residual_are_the_integers(values):
     batch = Batch({"x": np.array(values, np.uint64 if max(values) >= 2**63 else np.int64)})
-    residual = batch.residual("x")
+    residual = batch.numeric("x").residual
     assert batch.numbers("x").tolist() == [float(value) for value in values]
     if residual is None:
         assert batch.numbers("x").tolist() == values
@@ -48,19 +48,19 @@ def test_numbers_and_residual_are_the_integers(values):
     ids=["representable", "floats", "narrow", "empty", "null"],
 )
 def test_there_is_no_residual_where_float64_holds_every_integer(column):
-    assert Batch({"x": column}).residual("x") is None
+    assert Batch({"x": column}).numeric("x").residual is None
 
 
 def test_nulls_and_slices_keep_the_residual_of_their_rows():
     batch = Batch({"x": [None, 2**53 + 1, 2**60 + 3, 7]})
-    assert batch.residual("x").tolist() == [0.0, 1.0, 3.0, 0.0]
-    assert batch.slice(2, 4).residual("x").tolist() == [3.0, 0.0]
-    assert batch.slice(3, 4).residual("x") is None
+    assert batch.numeric("x").residual.tolist() == [0.0, 1.0, 3.0, 0.0]
+    assert batch.slice(2, 4).numeric("x").residual.tolist() == [3.0, 0.0]
+    assert batch.slice(3, 4).numeric("x").residual is None
 
 
 def test_matrices_have_a_residual_of_their_shape():
     batch = Batch({"x": [[2**53 + 1, 1], [2, 2**60 + 1]]})
-    assert batch.residual("x").tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert batch.numeric("x").residual.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
 numbers = st.tuples(integers, integers) | st.tuples(

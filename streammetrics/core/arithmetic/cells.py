@@ -363,8 +363,9 @@ def _cut(array: Array, size: int) -> Array:
 def merged(a: Cells, b: Cells, max_cells: int) -> Cells:
     """Return the rows of both at the lowest level with at most `max_cells` cells."""
     tailed = a.tails is not None or b.tails is not None
-    if not tailed and (not b.size or not a.size) and max(a.size, b.size) <= max_cells:
-        return a if a.size else b
+    one, other = a.scores.size, b.scores.size
+    if not tailed and not (one and other) and max(one, other) <= max_cells:
+        return a if one else b
     if tailed and not a.level and not b.level:
         both = _with_tails(a, b)
         if both.size <= max_cells:

@@ -177,12 +177,11 @@ class SortedHistogram:
     def _taking(self, state: _State, rows: ScoredRows) -> _State:
         """Return a state with more rows; the arrays remain the caller's and are copied."""
         cells, pending, waiting = state
-        size = rows.scores.size
-        if not size:
+        if not rows.scores.size:
             return state
-        if waiting + size > self._room(cells, not rows.counted):
-            return _State(self._counted(cells, (*pending, rows)))
-        return self._buffered(_State(cells, (*pending, rows.copy()), waiting + size))
+        more = _State(cells, (*pending, rows), waiting + rows.scores.size)
+        after = self._buffered(more)
+        return after if after is not more else more._replace(pending=(*pending, rows.copy()))
 
     def _buffered(self, state: _State) -> _State:
         """Return the state; pending rows are counted if there are too many."""
@@ -197,7 +196,8 @@ class SortedHistogram:
         """Return the capacity of the buffer; larger with weights, as exact sums merge slowly."""
         most = max(tuning.BUFFERED_ROWS, 2 * self.max_cells * weighted)
         few = min(most, 4 * self.max_cells)
-        return few if cells.level else max(few, min(8 * cells.size, self.max_cells - cells.size))
+        size = cells.scores.size
+        return few if cells.level else max(few, min(8 * size, self.max_cells - size))
 
     def _counted(self, cells: Cells, pending: Sequence[ScoredRows]) -> Cells:
         """Return the cells with pending rows added."""

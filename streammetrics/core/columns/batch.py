@@ -345,7 +345,7 @@ class Numeric:
     values: Floats
     low: float
     high: float
-    residual: Floats | None  # rounding error of integers beyond 2**53; None if there is none
+    residual: Floats | None  # rounding error of integers, 0 of nulls; None if there is none
 
 
 class Batch:
@@ -359,6 +359,7 @@ class Batch:
     """
 
     __slots__ = (
+        "_bits",
         "_columns",
         "_grids",
         "_positions",
@@ -387,6 +388,7 @@ class Batch:
         self._columns: dict[str, Column] = {}
         self._grids: dict[str, tuple[int, ...]] = {}  # columns of the labels' shape (n, L)
         self.known: dict[str, Numeric] = {}  # columns already read as numbers
+        self._bits: dict[str, tuple[Array, int, str]] = {}
         self._views: dict[tuple[str, ...], Batch] = {}  # aliased batches, one per renaming
         self._prepared: dict[Preparation, Batch] = {}
 
@@ -459,7 +461,7 @@ class Batch:
 
     def grid(self, name: str) -> tuple[int, ...]:
         """Return the shape (n, L) if this column and the labels both have it, else ``()``."""
-        return self._grids.get(self.title(name), ())
+        return self._grids.get(self.title(name), ()) if self._grids else ()
 
     def nest(self, name: str, each: str) -> None:
         """Convert a column whose rows are lists; `each` describes a list in error messages."""
@@ -533,8 +535,7 @@ class Batch:
     def numbers(self, name: str) -> Floats:
         """Return a column as contiguous float64, with NaN for nulls.
 
-        Integers beyond 2**53 are rounded to the nearest float64; `residual` returns the rounding
-        error.
+        Integers beyond 2**53 are rounded to the nearest float64; `numeric` has the rounding error.
         """
         return self.numeric(name).values
 
@@ -560,6 +561,8 @@ class Batch:
 
     def floats(self, name: str) -> Numeric | None:
         """Return an array (n,) of float32 or float64 if it is contiguous, else ``None``."""
+        if (found := self.known.get(name)) is not None:
+            return found
         value = self._raw.get(self._renamed.get(name, name))
         if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in "df":
             return None
@@ -573,24 +576,28 @@ class Batch:
         found = self.known[name] = Numeric(values, low, high, None)
         return found
 
-    def integers(self, name: str) -> Array | None:
-        """Return a column given as one contiguous native array (n,) of integers, else ``None``."""
+    def bits(self, name: str) -> tuple[Array, int, str] | None:
+        """Return a contiguous array (n,) of integers 0 and 1 as uint8, else ``None``.
+
+        Also returns how many are 1, and the kind of the integers.
+        """
+        if (found := self._bits.get(name)) is not None:
+            return found
         value = self._raw.get(self._renamed.get(name, name))
         if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in _INTEGERS:
             return None
-        return value if value.flags.carray and value.dtype.isnative else None
-
-    def residual(self, name: str) -> Floats | None:
-        """Return the rounding error of a column of integers as float64; ``None`` if it is zero.
-
-        The values of the column are exactly ``numbers(name) + residual(name)``. The residual of a
-        null is 0.
-        """
-        return self.numeric(name).residual
+        if not (value.flags.carray and value.dtype.isnative):
+            return None
+        codes = np.empty(len(value), np.uint8)
+        ones = kernels.bits(codes, value)
+        if ones < 0:
+            return None
+        found = self._bits[name] = (codes, ones, value.dtype.kind)
+        return found
 
     def refuse_long(self, name: str, what: str) -> None:
         """Raise if float64 cannot represent an integer of a column exactly."""
-        residual = self.residual(name)
+        residual = self.numeric(name).residual
         if residual is not None:
             wrong = residual != 0
             first = np.argwhere(wrong)[0]

@@ -359,9 +359,9 @@ def _with_values(columns: Sequence[Column]) -> Sequence[Column]:
     return some or columns
 
 
-def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[Any]:
+def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[np.generic]:
     dtypes = {column.values.dtype for column in columns}
-    dtype: np.dtype[Any] = np.result_type(*dtypes)
+    dtype: np.dtype[np.generic] = np.result_type(*dtypes)
     if dtype.kind == "f" and all(other.kind != "f" for other in dtypes):  # signed beside uint64
         for column in columns:
             check(column.values >= 0, name, f"is negative {BESIDE_UNSIGNED}", APART)

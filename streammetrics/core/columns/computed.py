@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Finished, Kind, Taken
-    from streammetrics.core.types import Bools, Columns, Floats, Places
+    from streammetrics.core.types import Bools, Columns, Floats, Places, ReadColumn
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Computed(Field):
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the columns, or the numbers that the formula makes of them."""
         source = self.source(batch)
-        columns: list[Any] = []
+        columns: list[ReadColumn] = []
         facts: Facts = {}
         for each, mine in zip(self.fields, taken, strict=True):
             found, more = each.finish(source, mine, rows)
@@ -136,7 +136,7 @@ class Computed(Field):
         """Return the same if all fields can read the batch whole."""
         if self.preparation:
             return None
-        columns: list[Any] = []
+        columns: list[ReadColumn] = []
         for each in self.fields:
             found = each.whole(batch)
             if found is None or found[1]:
@@ -152,7 +152,7 @@ class Computed(Field):
         return self.formula(columns, ", ".join(map(source.title, self.read)), rows)
 
 
-def _read_only(column: Any) -> Any:
+def _read_only(column: ReadColumn) -> ReadColumn:
     """Return a view that a formula cannot write to: other metrics read the same array."""
     view = column.view() if isinstance(column, np.ndarray) else column
     if view is not column:

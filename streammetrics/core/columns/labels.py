@@ -42,7 +42,7 @@ def label_column(
     """
     column = batch.column(name)
     values = column.values
-    missing: Any = column.nulls
+    missing = column.nulls
     if values.ndim > 1:
         title = batch.title(name)
         if not matrix:
@@ -55,7 +55,7 @@ def label_column(
         batch.refuse_long(name, "the largest score of a row")
         low, _ = batch.extent(name)
         if low != low:  # noqa: PLR0124 - tests for NaN
-            missing = np.isnan(scores).any(axis=1)
+            missing = np.logical_or.reduce(np.isnan(scores), axis=1)
         return Column(np.argmax(scores, axis=1), None, True), missing
     if values.dtype == np.uint64:
         wrong = values >= np.uint64(2**63)
@@ -126,11 +126,11 @@ class Labels(Field):
         """The column."""
         return (self.name,)
 
-    def take(self, batch: Batch) -> tuple[Columns, Any]:
+    def take(self, batch: Batch) -> Taken:
         """Return the column of labels."""
         advice = _CUT if self.matrix else ""
         column, missing = label_column(batch, self.name, matrix=self.matrix, advice=advice)
-        if self.matrix and batch.column(self.name).values.ndim > 1 and self.allowed is not None:
+        if self.matrix and self.allowed is not None and batch.column(self.name).values.ndim > 1:
             column = self._named(batch, column)
         return (column,), missing
 

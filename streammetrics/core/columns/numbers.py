@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,8 +66,8 @@ class Numbers(Field):
             column = LongNumbers(values, numbers.residual)
         if numbers.low == numbers.low:
             return (column,), None
-        missing: Any = np.isnan(values)
-        return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
+        missing: Bools = np.isnan(values)
+        return (column,), missing if missing.ndim == 1 else np.logical_or.reduce(missing, axis=1)
 
     def whole(self, batch: Batch) -> Finished | None:
         """Return an array (n,) of floats if all of them are in the domain, else ``None``."""

@@ -196,6 +196,15 @@ class Schema:
         """The inputs that a batch may leave out."""
         return frozenset(own.get(name, name) for each, own in self.named for name in each.optional)
 
+    @property
+    def ignores(self) -> bool:
+        """Whether rows with some label are left out, or the label of a row."""
+        return any(getattr(each, "ignore_index", None) is not None for each in self.fields)
+
+    @cached_property
+    def _of_one(self) -> Schema:
+        return Schema(self.fields)
+
     @cached_property
     def _makes(self) -> bool:
         return any(type(each).present is not Field.present for each in self.fields)
@@ -208,19 +217,20 @@ class Schema:
 
     def present(self, columns: Columns) -> Columns:
         """Return the columns in the form the statistic uses."""
-        if not self.models:
-            return self._of_fields(columns) if self._makes else columns
-        width = len(columns) // len(self.models)  # a formula may make others than the inputs
-        starts = [width * model for model in self.shown]
-        shown = [self._of_fields(columns[start : start + width]) for start in starts]
-        return shown[0] if self.bring is None else self.bring.columns(shown)
-
-    def _of_fields(self, columns: Columns) -> Columns:
+        if self.models:
+            width = len(columns) // len(self.models)  # a formula may make others than the inputs
+            starts = [width * model for model in self.shown]
+            sides = [self._of_one.present(columns[start : start + width]) for start in starts]
+            return sides[0] if self.bring is None else self.bring.columns(sides)
+        if not self._makes:
+            return columns
+        if len(self.fields) == 1:
+            return self.fields[0].present(columns)
         shown: list[object] = []
-        for each in self.fields if self._makes else ():
+        for each in self.fields:
             first = len(shown)
             shown += each.present(columns[first : first + len(each.names)])
-        return tuple(shown) if self._makes else columns
+        return tuple(shown)
 
 
 def reject(
@@ -335,37 +345,41 @@ class SharedReading:
     """One reading of the columns of several schemas; it applies the checks of all of them."""
 
     __slots__ = (
-        "_alone", "_can_omit", "_checks", "_conditions", "_fields", "_ignores", "_models", "_omits",
-        "_unweighted",
+        "_can_omit", "_checks", "_conditions", "_fields", "_ignores", "_models", "_omits",
+        "_unweighted", "_wholes",
     )  # fmt: skip
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
         plain = schemas[0].plain
         self._fields = plain.fields
         self._models = tuple(map(dict, plain.models))
-        self._alone = schemas[0].fields if len(schemas) == 1 and not plain.models else ()
-        self._ignores = any(type(each).ignored is not Field.ignored for each in self._fields)
+        self._ignores = plain.ignores
         self._omits = plain.nan_policy == "omit"
         self._can_omit = all(schema.nan_policy for schema in schemas)
         self._unweighted = next((s.unweighted for s in schemas if s.unweighted), "")
         fields = dict.fromkeys(
             (place, each) for s in schemas for place, each in enumerate(s.fields)
         )
-        self._checks = tuple(fields)  # (index into `_fields`, field with checks)
+        slow = plain.models or any(type(each).whole is Field.whole for each in self._fields)
+        self._wholes = () if slow else tuple(fields)
+        # (index into `_fields`, field with checks)
+        self._checks = tuple(p for p in fields if type(p[1]).validate is not Field.validate)
         self._conditions = tuple(dict.fromkeys(each for s in schemas for each in s.conditions))
 
     def whole(self, batch: Batch) -> Rows | None:
         """Fast path: return the rows if every field can read them whole, else ``None``."""
-        if not self._alone or batch.has(WEIGHT):
+        if not self._wholes or batch.has(WEIGHT):
             return None
         every: list[ReadColumn] = []
         facts: Facts = {}
-        for each in self._alone:
+        read = -1  # the last field whose columns are read; others only check the same
+        for place, each in self._wholes:
             found = each.whole(batch)
             if found is None or (facts and found[1] != facts):
                 return None
-            every += found[0]
-            facts = found[1]
+            if place > read:
+                every += found[0]
+                facts, read = found[1], place
         n = len(every[0])
         for column in every:
             if not n or len(column) != n:
@@ -383,7 +397,6 @@ class SharedReading:
         for view, taken in sides:
             for place, each in self._checks:
                 each.validate(view, taken[place], missing)
-        for view, _ in sides:
             for condition in self._conditions:
                 condition.check(view, missing)
         rows, n, omitted = None, batch.n_rows, 0
@@ -416,7 +429,8 @@ class SharedReading:
         sides: list[Side] = []
         absences, missing = [], None
         for own in self._models or (None,):
-            view, taken = batch if own is None else batch.aliased(own), list[Columns]()
+            view = batch if own is None else batch.aliased(own)
+            taken: list[Columns] = []
             for each in self._fields:
                 columns, absent = each.take(view)
                 taken.append(columns)

@@ -179,9 +179,9 @@ class Scores(Numbers):
         reject_present(batch.title(self.name), what, wrong, missing, values)
 
     def _check_probabilities(self, batch: Batch, missing: Bools | None, wide: bool) -> None:
-        low, high = batch.extent(self.name)
-        title, values = batch.title(self.name), batch.numbers(self.name)
-        if not (low >= 0 and high <= 1):
+        numbers, title = batch.numeric(self.name), batch.title(self.name)
+        values = numbers.values
+        if not (numbers.low >= 0 and numbers.high <= 1):
             wrong = ~((values >= 0) & (values <= 1))
             reject_present(title, "is outside [0, 1]", wrong, missing, values, advice=LOGITS)
         if wide and values.shape[1] > 1:
@@ -385,17 +385,15 @@ class ScoredLabels(Field):
 
     def whole(self, batch: Batch) -> Finished | None:
         """Return integer labels of 0 and 1, and scores (n,), if all are valid, else ``None``."""
-        labels = batch.integers(self.truth)
-        if labels is None or self.matrix or self.ignore_index is not None:
+        if self.matrix or self.ignore_index is not None:
             return None
         if self.pos_label not in {None, 1} or self.labels is not None:
             return None
-        scores = self.scores.whole(batch)
-        codes = np.empty(len(labels), np.uint8)
-        ones = -1 if scores is None else kernels.bits(codes, labels)
-        if scores is None or ones < 0:
+        scores, labels = self.scores.whole(batch), batch.bits(self.truth)
+        if scores is None or labels is None:
             return None
-        facts = {"labels": KINDS[labels.dtype.kind], "columns of scores": 0}
+        codes, ones, kind = labels
+        facts = {"labels": KINDS[kind], "columns of scores": 0}
         if ones < len(codes):
             facts["negative label"] = 0
         return (codes, *scores[0]), facts

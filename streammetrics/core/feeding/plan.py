@@ -312,9 +312,8 @@ class Plan:
         """Return the columns that the statistics of each schema are given."""
         given = []
         for schema, reader, peers in zip(self.schemas, self._readers, self._peers, strict=True):
-            columns = rows[reader].columns
-            if rows[reader].n:
-                columns = schema.present(columns)
+            read = rows[reader]
+            columns = schema.present(read.columns) if read.n else read.columns
             given.append(SharedColumns.of(columns, peers) if len(peers) > 1 else columns)
         return given
 
@@ -322,7 +321,7 @@ class Plan:
         grown = []
         for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True):
             before, n_before, omitted_before = infos[first]
-            if facts != before:
+            if before and facts != before:
                 facts = joined_facts(before, facts)  # noqa: PLW2901 - now those of all rows
             grown.append(RowInfo(facts, n_before + n, omitted_before + omitted))
         return tuple(grown if self._alone else [grown[reader] for reader in self._readers])
@@ -331,7 +330,7 @@ class Plan:
         """Return the row information with the facts of buffered rows, which are not counted yet."""
         for first, read in zip(self._firsts, rows, strict=True):
             if read[4] != infos[first][0]:  # their facts
-                return self._grown(infos, [read._replace(n=0, omitted=0) for read in rows])
+                return self._grown(infos, [Rows((), None, 0, 0, read.facts) for read in rows])
         return infos
 
     def merged(self, state: State, others: Sequence[State]) -> State:

@@ -503,9 +503,10 @@ class AveragedMetric(NumberOrArray[NoAverage], ContingencyMetric[float | Labelle
 
         Values that need none of its rows, such as specificity, are then defined.
         """
-        labels, positive = table.labels, self._positive_label
-        if self.average != "binary" or len(labels) > 1 or positive in labels:
+        labels = table.labels
+        if self.average != "binary" or len(labels) > 1 or self._positive_label in labels:
             return table
+        positive = self._positive_label
         alike = not labels or isinstance(labels[0], str) == isinstance(positive, str)
         return table.with_class(positive) if alike else table
 

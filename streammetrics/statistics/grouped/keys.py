@@ -380,9 +380,7 @@ def _of_values(batch: Batch, key: str, facts: Facts) -> Facts:
 
 def leaves_out(schema: Schema) -> bool:
     """Whether a schema may leave rows out."""
-    return schema.nan_policy == "omit" or any(
-        getattr(field, "ignore_index", None) is not None for field in schema.fields
-    )
+    return schema.nan_policy == "omit" or schema.ignores
 
 
 def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:

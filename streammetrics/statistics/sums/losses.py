@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from itertools import combinations, starmap
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
@@ -42,7 +42,7 @@ from streammetrics.statistics.sums.formulas import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.counting import GroupCodes
@@ -463,6 +463,13 @@ class LossSum(ExactSums):
     parameter: float = 0.0
     nan_policy: Literal["raise", "omit"] = "raise"
 
+    def __post_init__(self) -> None:
+        """Look up the terms with their parameter, or their roots, and which powers are summed."""
+        super().__post_init__()
+        loss = LOSSES[self.loss]
+        self._of = (loss.root or loss.terms, self.parameter)
+        self.exponents: tuple[int, ...] = (2,) if loss.root else (1,)
+
     @property
     def schema(self) -> Schema:
         """Targets and predictions in the domain of the loss."""
@@ -515,11 +522,12 @@ class LossSum(ExactSums):
                 return None
         if have_weights(weight) or loss.long:
             return self.lift_whole(columns, weight)
+        of = self._of
         found: dict[object, ReadColumn] = {}
-        of, powers = self._of, self.exponents
-        if isinstance(columns, SharedColumns):
-            peers = [peer for peer in columns.peers if isinstance(peer, LossSum) and peer._of == of]
-            powers, found = tuple({p for peer in peers for p in peer.exponents}), columns.found
+        powers: Collection[int] = self.exponents
+        if isinstance(columns, SharedColumns) and of not in (found := columns.found):
+            peers = [p for p in columns.peers if isinstance(p, LossSum) and p._of == of]
+            powers = {power for peer in peers for power in peer.exponents}
         if of not in found:
             terms, parameter = of
             try:
@@ -530,17 +538,6 @@ class LossSum(ExactSums):
         if loss.root and high and not (low > 1 / _ROOT and high < _ROOT):
             return self.lift_whole(columns, weight)
         return self.lift_powers(columns, WeightedCount.of_rows(len(columns[0]), weight), sums)
-
-    @property
-    def _of(self) -> tuple[Callable[..., Numeric], float]:
-        """The terms of which powers are summed, and their parameter."""
-        loss = LOSSES[self.loss]
-        return loss.root or loss.terms, self.parameter
-
-    @cached_property
-    def exponents(self) -> tuple[int, ...]:
-        """Which powers are summed of the terms, or of those that these are the squares of."""
-        return (2,) if LOSSES[self.loss].root else (1,)
 
     def lift_powers(
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
@@ -605,11 +602,11 @@ class Spreading:
 class LossSpread(Spreading, LossSum):
     """The sum of a loss, and of its squares."""
 
-    @cached_property
-    def exponents(self) -> tuple[int, ...]:
-        """Those of the losses, and of their squares."""
-        (power,) = super().exponents
-        return power, 2 * power
+    def __post_init__(self) -> None:
+        """Sum the powers of the losses, and of their squares."""
+        super().__post_init__()
+        (power,) = self.exponents
+        self.exponents = power, 2 * power
 
     def lift_powers(
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
