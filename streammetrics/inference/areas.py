@@ -30,6 +30,7 @@ _ROUNDED = 2.0**-50  # relative; values that are apart by less are equal
 _CANCELLED = 2.0**-30  # of the sum of absolute terms; smaller slopes are rounding errors
 _RARE = 2.0**-30  # of the total; the steps of smaller cells need all the bits of an int64
 _BITS = 60  # bits of the total when sums are converted to integers
+_UNIT = 2.0**-48  # of the total; smaller differences of sums are rounding errors
 _ROOM = 1 << 20  # most numbers in perturbed tables read at a time
 _FEW = 4096  # most cells whose derivatives are taken one by one
 
@@ -67,6 +68,24 @@ class _Margins(Margins):
     def total(self) -> Floats:
         total: Floats = self.actual.sum(axis=1)
         return total
+
+    @property
+    def fp(self) -> Floats:
+        return self._counts(super().fp)
+
+    @property
+    def fn(self) -> Floats:
+        return self._counts(super().fn)
+
+    @property
+    def tn(self) -> Floats:
+        return self._counts(super().tn)
+
+    def _counts(self, differences: Floats) -> Floats:
+        """Return differences of sums, without the rounding errors that would make 0/0 a number."""
+        if not self._consistent:  # derivatives need the smallest steps
+            return differences
+        return np.where(differences > _UNIT * self.total[:, None], differences, 0.0)
 
     @property
     def hits(self) -> Floats:

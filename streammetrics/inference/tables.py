@@ -714,12 +714,21 @@ def limits_of_groups(
 _KINDS = 1 << 14  # most kinds of rows whose derivatives are taken one by one
 
 
+_MARGINS = {"actual", "predicted"}  # all rows of a class
+
+
 @rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA, anytime=True)
 def of_averages(
     metric: AveragedMetric[None], asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
     """Quotients of counts by class; for multilabel rows by label, or over rows."""
     check_known(metric)
+    if metric.average == "weighted" and metric._parts is not None and metric._parts[0] in _MARGINS:
+        raise without(
+            metric,
+            "shares of classes weighted by shares of classes vary by their squares, and not at all "
+            "where classes are equally frequent; average=None and average='macro' have limits",
+        )
     if isinstance(table, RowTables):
         return _of_rows(metric, asked, table, metric.read, joined=metric.average == "micro")
     if not isinstance(table, LabelTables):

@@ -444,3 +444,22 @@ def test_weighted_kappa_of_a_rare_class_is_as_unsure_as_plain_kappa(weights):
         moved = [count * 10**6 for count in n[:5]] + of_two
         value = sm.CohenKappa(weights=weights).update(**rows, counts=moved).compute()
         assert value >= seen.low if side == 0 else value <= seen.high
+
+
+@pytest.mark.parametrize("kind", [sm.Prevalence, sm.SelectionRate])
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_shares_weighted_by_themselves_have_no_limits(kind, multilabel):
+    rows = [[0, 1], [1, 0]] if multilabel else [0, 1]
+    metric = kind(average="weighted", multilabel=multilabel).update(rows, rows)
+    with pytest.raises(sm.NoConfidenceError, match="equally frequent"):
+        metric.confidence()
+
+
+def test_rounding_does_not_decide_whether_a_rate_of_a_class_is_defined():
+    lows = []
+    for weight in (1.0, 2.0, 3.0, 7.0, 1000.0, 3e30, 5e30):
+        metric = sm.NegativePredictiveValue(average="macro", labels=[0, 1, 2, 7], zero_division=0.0)
+        low, high = metric.update([0], [0], sample_weight=[weight]).confidence()
+        assert high == metric.compute() == 0.75
+        lows.append(low)
+    assert lows == pytest.approx([lows[0]] * len(lows))
