@@ -50,6 +50,13 @@ from streammetrics.statistics.joint import (
     rows_of,
     terms_of,
 )
+from streammetrics.statistics.points import (
+    PointRows,
+    canonical,
+    label_hashes,
+    point_hashes,
+    row_hashes,
+)
 from streammetrics.statistics.sums.losses import FormulaSum, LossSum
 from streammetrics.statistics.tables import ThresholdTable
 
@@ -763,15 +770,16 @@ class SampledFamily(PairedTest):
         difference = one.value - other.value
         if not joint.strata or not math.isfinite(difference):
             return estimated(difference, math.nan, level, JACKKNIFE, GROUPS - 1)
-        (rows,) = joint.strata
+        rows = self._of_pair(joint.strata[0], one.place, other.place)
         copies = self._thinned(rows.copies)
         if copies.sum() < 2:  # nothing is left without the only row
             return estimated(difference, math.nan, level, JACKKNIFE, 1.0)
-        values = []
+        values, first = [], int(one.place > other.place)
         for group in dealt(copies):
             kept = np.flatnonzero(copies > group)
             points, times = rows.points[kept], (copies - group)[kept]
-            values.append(self._value(one, points, times) - self._value(other, points, times))
+            sides = [self._value(place, points, times) for place in (first, 1 - first)]
+            values.append(sides[0] - sides[1])
         without, size = np.array(values), len(values)
         if size < 2:
             return estimated(difference, math.nan, level, JACKKNIFE, 1.0)
@@ -792,9 +800,24 @@ class SampledFamily(PairedTest):
             return copies
         return seeded(copies).binomial(copies, most / total)
 
-    def _value(self, side: Side, points: Floats, times: Ints) -> float:
-        """Return the metric of a model for some rows of the sample, repeated `times` times."""
-        columns = self._columns(side.place, points)
+    def _of_pair(self, rows: PointRows, one: int, other: int) -> PointRows:
+        """Return the rows of two models alone, in order, so that groups depend on no other."""
+        shared, own = self._widths(rows.points, self.models)
+        firsts = [shared + place * own for place in sorted((one, other))]
+        sides = [rows.points[:, first : first + own] for first in firsts]
+        points = np.hstack([rows.points[:, :shared], *sides, rows.points[:, -1:]])
+        hashes = row_hashes(label_hashes(np.arange(1), 0), rows.codes, point_hashes(points))
+        return canonical(rows._replace(hashes=hashes, points=points), len(points))
+
+    def _widths(self, points: Floats, models: int) -> tuple[int, int]:
+        """Return how many columns the models share, and how many each has."""
+        scored = any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields)
+        width = points.shape[1] - 1  # without the weight
+        return (1, (width - 1) // models) if scored else (width // (models + 1),) * 2
+
+    def _value(self, place: int, points: Floats, times: Ints) -> float:
+        """Return the metric of a model for some rows of a pair, repeated `times` times."""
+        columns = self._columns(place, points)
         weight = times * points[:, -1]
         read = []
         for statistic in self.metric.statistics():
@@ -809,15 +832,12 @@ class SampledFamily(PairedTest):
 
     def _columns(self, place: int, points: Floats) -> list[Array]:
         """Return the columns of one model as read by the schema: the shared one, and its own."""
-        scored = any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields)
-        width = points.shape[1] - 1  # without the weight
-        width = (width - 1) // self.models if scored else width // (self.models + 1)
-        start = (1 if scored else width) + place * width
-        first, own = points[:, : 1 if scored else width], points[:, start : start + width]
-        both = (first, own)
+        shared, own = self._widths(points, 2)
+        start = shared + place * own
+        both = (points[:, :shared], points[:, start : start + own])
         columns = [np.ascontiguousarray(x[:, 0] if x.shape[1] == 1 else x) for x in both]
-        if scored:
-            columns[0] = columns[0].astype(np.uint8 if width == 1 else np.intp)
+        if any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields):
+            columns[0] = columns[0].astype(np.uint8 if own == 1 else np.intp)
         return columns
 
 

@@ -50,6 +50,24 @@ def test_the_order_of_models_does_not_change_a_comparison(metric, unit, weighted
     assert (one.p, one.low, one.high) == pytest.approx((other.p, -other.high, -other.low), rel=1e-9)
 
 
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_another_model_does_not_change_a_comparison(metric, rounded):
+    y, scores = rows()
+    scores["0"] = np.random.default_rng(2).random(len(y))
+    if rounded:  # rows repeat
+        scores = {name: np.round(score, 1) for name, score in scores.items()}
+    two, three = (
+        sm.Comparison({"m": metric.copy()}, models).update(
+            y_true=y, **{model: scores[model] for model in models}
+        )
+        for models in (["b", "a"], ["b", "0", "a"])
+    )
+    (one,) = two.compute()
+    (other,) = [line for line in three.compute() if (line.model, line.against) == ("b", "a")]
+    assert (one.p, one.low, one.high) == pytest.approx((other.p, other.low, other.high), rel=1e-9)
+
+
 @pytest.mark.parametrize("n", [8, 40])
 def test_sign_flips_are_the_same_for_both_orders(n):
     gaps = np.random.default_rng(n).normal(0.2, 1, n)
