@@ -315,7 +315,7 @@ class Statistic(Configured, ABC):
     def minus(self, other: Self) -> Self:
         """Return the statistic without the rows of another, which must be among its own.
 
-        ``(a merged with b).minus(b)`` equals ``a`` byte for byte.
+        ``(a merged with b).minus(b)`` equals ``a`` byte for byte, if ``a`` has rows.
 
         Raises:
             IncompatibleMetricsError: The rows cannot be separated (extremes, samples, rankings,
@@ -330,8 +330,6 @@ class Statistic(Configured, ABC):
         twin = self.fork()
         for name, field in self.fields.items():
             twin.__dict__[name] = field.minus(self.__dict__[name], other.__dict__[name])
-        if self.is_same(other):  # facts about the rows go with the last of them
-            twin.clear()
         try:
             twin.check_fields()
         except StateFormatError as error:
@@ -340,13 +338,14 @@ class Statistic(Configured, ABC):
 
     def left(self, other: Self, rows: int) -> Self:
         """Return `minus`, of which `rows` are left; of none left, both must hold the same."""
-        if rows or self.own_rows is not None:
-            return self.minus(other)
-        if not self.is_same(other):
+        counted = self.own_rows is None
+        if (not rows or not counted) and self.is_same(other):
+            twin = self.fork()
+            twin.clear()  # facts about the rows go with the last of them
+            return twin
+        if not rows and counted:
             raise not_among("there are as many rows here, but not the same")
-        twin = self.fork()
-        twin.clear()
-        return twin
+        return self.minus(other)
 
     @classmethod
     def from_arrays(cls, config: Mapping[str, object], arrays: Arrays) -> Self:

@@ -227,3 +227,25 @@ def test_the_negative_label_is_taken_back_with_the_last_row_of_it(make, kept):
         for part in (slice(None), own, ~own)
     )
     assert whole.without(less).to_bytes() == rest.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.F1(average="macro", multilabel=True, ignore_index=-1),
+        sm.MultilabelConfusionMatrix(ignore_index=-1),
+        sm.SubsetAccuracy(ignore_index=-1),
+        sm.ROCAUC(multilabel=True, ignore_index=-1),
+        sm.CalibrationError(multilabel=True, ignore_index=-1),
+    ],
+    ids=repr,
+)
+def test_rows_without_a_known_label_are_left(metric):
+    truth, judged = [[1, 0], [-1, -1]], [[1, 0], [0, 1]]
+    both, known, unknown = (
+        metric.copy().update(truth[part], judged[part])
+        for part in (slice(2), slice(1), slice(1, 2))
+    )
+    assert both.without(known).to_bytes() == unknown.to_bytes()
+    assert both.without(unknown).to_bytes() == known.to_bytes()
+    assert both.without(both).n_rows == 0

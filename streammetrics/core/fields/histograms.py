@@ -166,8 +166,7 @@ class Histograms(StateField[ColumnHistograms]):
         if not other:
             return value
         self._check_width(value, len(other))
-        left = [mine.minus(theirs) for mine, theirs in zip(value, other, strict=True)]
-        return tuple(left) if any(any(histogram.totals()) for histogram in left) else ()
+        return tuple([mine.minus(theirs) for mine, theirs in zip(value, other, strict=True)])
 
 
 class GroupedHistograms(NamedTuple):
