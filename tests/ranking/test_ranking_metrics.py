@@ -209,7 +209,7 @@ class TestRefused:
             ({"query": [1], "doc": ["e"], "score": [0.5]}, f"query ids: {OTHER}"),
             ({"doc": [1], "score": [0.5]}, f"doc ids: {OTHER}"),
             ({"query": [True], "score": [0.5]}, "query holds booleans; ids are integers or"),
-            ({"query": [None], "score": [0.5]}, f"query is missing {FIRST}, document 'd'"),
+            ({"query": [None], "score": [0.5]}, f"query is missing (NaN or null) {FIRST}, doc"),
             ({"doc": [None], "score": [0.5]}, f"{NEEDED} {FIRST}, query 'q'"),
             ({"doc": None, "score": [0.5]}, f"{NEEDED} {FIRST}, query 'q'"),
             ({"doc": ["e"], "score": [0.5, 0.25]}, "columns differ in length"),
