@@ -139,6 +139,7 @@ def _check_store(title: str, path: str | None) -> None:
             pass
         if os.path.exists(path):
             os.close(os.open(path, os.O_RDWR))
+            maintenance.check(path)
     except OSError as error:
         raise CommandError(
             f"{title}: live.store: {path!r} cannot be written ({error.strerror or error}): give "

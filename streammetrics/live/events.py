@@ -106,7 +106,7 @@ def size(text: str, name: str = "") -> int:
     n = 0 if found is None else int(Fraction(found[1]) * _UNITS_OF_SIZE[found[2]])
     if not n:
         shown = f"{name}={text!r}" if name else repr(text)
-        raise ValueError(f'{shown} is not a size: write "500kB" or "16MB"')
+        raise ValueError(f'{shown} is not a size: write "64MB" or "1.5GB"')
     return n
 
 

@@ -59,6 +59,13 @@ def compact(store: str) -> tuple[int, int]:
     return before, _size(store)
 
 
+def check(path: str) -> None:
+    """Raise `StreamMetricsError` unless a file is a store, or empty, as a new one is."""
+    if not os.path.isfile(path) or os.path.getsize(path):
+        with _opened(path):
+            pass
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[sqlite3.Connection]:
     """Open a store, or a copy of one; errors name it."""
@@ -100,6 +107,8 @@ def _copy(db: sqlite3.Connection, source: str, path: str) -> None:
             db.backup(copy)
             copy.execute("pragma journal_mode=delete")  # all in one file
             _check(copy, source)
+            copy.execute("delete from workers")  # they use the store and not its copy
+            copy.commit()
         for end in ("-wal", "-shm"):  # of the file that is replaced
             with suppress(FileNotFoundError):
                 os.unlink(f"{path}{end}")

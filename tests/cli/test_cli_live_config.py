@@ -389,6 +389,15 @@ def test_a_store_that_cannot_be_written_is_named(mistake, tmp_path):
     assert f"{path}: live.store: '/proc/x.db' cannot be written (" in told
 
 
+@pytest.mark.parametrize(
+    ("file", "told"), [("live.toml", "is not a streammetrics store"), ("/dev/null", "not a file")]
+)
+def test_a_store_that_is_another_file_is_named(mistake, tmp_path, file, told):
+    path = tmp_path / "live.toml"
+    path.write_text(TEMPLATE.replace('"live.db"', f'"{tmp_path / file}"'))
+    assert told in mistake("live", "check", path)
+
+
 def test_memory_is_told_by_rate_and_slices(command, mistake, tmp_path):
     path = written(tmp_path, '[metrics]\nauc = "ROCAUC"\n[live]\nby = [["country"]]\n')
     memory, store = checked(command, path, "--rows-per-minute", "6", "--slices", "5")[-2:]

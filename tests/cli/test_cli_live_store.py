@@ -77,6 +77,7 @@ def test_a_backup_is_restored_where_no_service_runs(store, tmp_path, run):
         assert "stop it" in err
     assert run("restore", copy, store)[0] == 2  # it exists
     assert run("restore", copy, store, "--force")[:2] == (0, f"wrote {store}\n")
+    assert run("compact", store)[0] == 0  # the service of the original has never used the copy
     new = tmp_path / "new.db"
     assert run("restore", copy, new)[0] == 0
     for path in (store, new):

@@ -165,7 +165,7 @@ def test_a_limit_that_is_too_small_is_refused(tmp_path):
         live(store=tmp_path / "live.db", max_store=1000)
     with pytest.raises(ValueError, match="max_store='1kB': at least 16,777,216 bytes are needed"):
         live(store=tmp_path / "live.db", max_store="1kB")
-    with pytest.raises(ValueError, match="max_store='2 gigs' is not a size: write \"500kB\""):
+    with pytest.raises(ValueError, match="max_store='2 gigs' is not a size: write \"64MB\""):
         live(store=tmp_path / "live.db", max_store="2 gigs")
 
 
