@@ -215,6 +215,18 @@ def _beta_integral(x: float, y: float, a: float, b: float) -> float:
     return _beta_density(x, y, a, b) * reach / 2 * float(np.dot(weights, np.exp(change)))
 
 
+_TAILS = (0.25, 0.15, 0.1, 0.05, 0.025, 0.01, 0.005)
+
+
+def wider_tails(tail: float) -> list[float]:
+    """Return a tail and those of usual levels below its own.
+
+    A value that does not move one way as a share grows takes its extreme over all of them, so that
+    the limits of a higher level contain those of a lower one.
+    """
+    return [tail, *(each for each in _TAILS if each > tail)]
+
+
 def limits(
     value: object, error: object, quantile: float, low: float = -math.inf, high: float = math.inf
 ) -> Limits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,12 @@ import numpy as np
 from streammetrics.core.confidence import ConfidenceInterval, rule_of, unsure, without
 from streammetrics.core.counting import added_at
 from streammetrics.inference.areas import REPLICATES, drawn
-from streammetrics.inference.distributions import clopper_pearson, limits, normal_quantile
+from streammetrics.inference.distributions import (
+    clopper_pearson,
+    limits,
+    normal_quantile,
+    wider_tails,
+)
 from streammetrics.inference.tables import UNBOUNDED, at_end
 from streammetrics.metrics.clustering.pairs import LabelingMetric, Overlap
 from streammetrics.metrics.families import Family
@@ -97,9 +103,9 @@ def _at_largest(
     """Return the limits of the largest value of these clusters; ``None`` for another value.
 
     No row is in error. By Clopper and Pearson this still allows errors in a share of all rows, and
-    in a larger one of the rows of the smallest class. The lower limit is the smaller of the values
+    in a larger one of the rows of the smallest class. The lower limit is the smallest of the values
     with either, where errors of a class are spread evenly over labels that it does not have: most
-    values fall faster than the share of correct rows.
+    values fall faster than the share of correct rows, and rise again where most rows are in error.
     """
     ends = (metric.value_range or UNBOUNDED)[0], metric._largest(whole)
     if not math.isfinite(ends[1]) or not value >= ends[1] * (1 - _ROUNDED):
@@ -113,8 +119,9 @@ def _at_largest(
     absent[whole.rows, whole.columns] = False
     absent[:, -1] = ~absent[:, :-1].any(axis=1)  # a class that has every label gets a new one
     scale, low = max(1, _POPULATION // whole.n), alone.low
-    for chosen, n in ((sizes > 0, whole.n), (np.arange(sizes.size) == sizes.argmin(), smallest)):
-        rate = clopper_pearson(0, n, asked.tail)[1] * chosen
+    sets = (sizes > 0, whole.n), (np.arange(sizes.size) == sizes.argmin(), smallest)
+    for (chosen, n), tail in itertools.product(sets, wider_tails(asked.tail)):
+        rate = clopper_pearson(0, n, tail)[1] * chosen
         rows, columns = np.nonzero(absent & chosen[:, None])
         wrong = sizes * rate * scale / absent.sum(axis=1)
         counts = whole.counts * (1 - rate[whole.rows]) * scale, wrong[rows]

@@ -801,19 +801,29 @@ class SampledFamily(PairedTest):
         return seeded(copies).binomial(copies, most / total)
 
     def _of_pair(self, rows: PointRows, one: int, other: int) -> PointRows:
-        """Return the rows of two models alone, in order, so that groups depend on no other."""
+        """Return the rows of two models alone, in an order of their own.
+
+        So groups depend neither on other models nor on the unit of weights, of which float32 leaves
+        no rounding error.
+        """
         shared, own = self._widths(rows.points, self.models)
         firsts = [shared + place * own for place in sorted((one, other))]
         sides = [rows.points[:, first : first + own] for first in firsts]
         points = np.hstack([rows.points[:, :shared], *sides, rows.points[:, -1:]])
-        hashes = row_hashes(label_hashes(np.arange(1), 0), rows.codes, point_hashes(points))
+        hashed = points.copy()
+        hashed[:, -1] = (points[:, -1] / points[:, -1].max(initial=0.0)).astype(np.float32)
+        hashes = row_hashes(label_hashes(np.arange(1), 0), rows.codes, point_hashes(hashed))
         return canonical(rows._replace(hashes=hashes, points=points), len(points))
+
+    @property
+    def _scored(self) -> bool:
+        """Whether the first column holds codes of classes, and the others scores."""
+        return any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields)
 
     def _widths(self, points: Floats, models: int) -> tuple[int, int]:
         """Return how many columns the models share, and how many each has."""
-        scored = any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields)
         width = points.shape[1] - 1  # without the weight
-        return (1, (width - 1) // models) if scored else (width // (models + 1),) * 2
+        return (1, (width - 1) // models) if self._scored else (width // (models + 1),) * 2
 
     def _value(self, place: int, points: Floats, times: Ints) -> float:
         """Return the metric of a model for some rows of a pair, repeated `times` times."""
@@ -836,7 +846,7 @@ class SampledFamily(PairedTest):
         start = shared + place * own
         both = (points[:, :shared], points[:, start : start + own])
         columns = [np.ascontiguousarray(x[:, 0] if x.shape[1] == 1 else x) for x in both]
-        if any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields):
+        if self._scored:
             columns[0] = columns[0].astype(np.uint8 if own == 1 else np.intp)
         return columns
 

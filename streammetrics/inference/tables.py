@@ -32,6 +32,7 @@ from streammetrics.inference.distributions import (
     normal_quantile,
     score_limits,
     share_limits,
+    wider_tails,
 )
 from streammetrics.metrics.arena import StrengthFit
 from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric, is_table
@@ -382,9 +383,10 @@ _LARGE = 700.0  # logarithm of what is near the largest float64
 def _by_shares_of(
     metric: ContingencyMetric, amounts: Confusion, squares: Confusion, tail: float, side: int
 ) -> Floats | None:
-    """Return the values where the share of hits of each class is at its limits, (2, classes).
+    """Return the values where the share of hits of each class is at its limits, (limits, classes).
 
-    The share is that of the rows of a class, or of its predictions.
+    The share is that of the rows of a class, or of its predictions. Its limits are those of the
+    level and of lower ones.
     """
     sums = [table[0] for table in (amounts.tp, amounts.actual, amounts.predicted)]
     tp, of, total = sums[0], sums[side], float(amounts.total[0])
@@ -395,7 +397,9 @@ def _by_shares_of(
     enough = np.minimum(tp, wrong)[seen] / unit[seen] >= _ENOUGH
     if enough.all() or seen.size > _CLASSES:
         return None
-    sides = np.array(share_limits(tp[seen], wrong[seen], tail, (unit[seen], unit[seen])))
+    units = unit[seen], unit[seen]
+    tails = wider_tails(tail)
+    sides = np.concatenate([share_limits(tp[seen], wrong[seen], each, units) for each in tails])
     if not np.isfinite(sides).all():  # squares of the weights are beyond float64
         return None
     own, found = (np.arange(seen.size), seen), []
@@ -507,7 +511,7 @@ def at_end(
 def _at_upper_recalls(
     metric: ContingencyMetric, amounts: Confusion, squares: Confusion, tail: float
 ) -> float:
-    """Return the value where the recalls of all classes are at their upper limits at once.
+    """Return the largest value where the recalls of all classes are at upper limits at once.
 
     A value of several recalls together, such as their product, is the smallest possible as long as
     one recall is 0.
@@ -515,11 +519,15 @@ def _at_upper_recalls(
     tp, of, of_squares = amounts.tp[0], amounts.actual[0], squares.actual[0]
     seen = of > 0
     unit = np.divide(of_squares, of, out=np.ones_like(of), where=seen)
-    share = share_limits(tp, of - tp, tail, (unit, unit))[1]
-    with np.errstate(divide="ignore"):  # of light rows
-        share = np.where(tp == 0, 1 - tail ** (unit / of), share)  # by Clopper and Pearson
-    found = read_at(metric, amounts, [np.where(seen, share, 0.0)[None] * of, of[None], of[None]])
-    return -math.inf if found is None else float(np.nan_to_num(found[0], nan=-math.inf))
+    shares = []
+    for each in wider_tails(tail):
+        share = share_limits(tp, of - tp, each, (unit, unit))[1]
+        with np.errstate(divide="ignore"):  # of light rows
+            share = np.where(tp == 0, 1 - each ** (unit / of), share)  # by Clopper and Pearson
+        shares.append(np.where(seen, share, 0.0))
+    rows = np.repeat(of[None], len(shares), axis=0)
+    found = read_at(metric, amounts, [np.array(shares) * of, rows, rows])
+    return -math.inf if found is None else float(np.nan_to_num(found, nan=-math.inf).max())
 
 
 def _like(value: object, side: Floats) -> float | LabelledArray:

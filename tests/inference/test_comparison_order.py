@@ -68,6 +68,19 @@ def test_another_model_does_not_change_a_comparison(metric, rounded):
     assert (one.p, one.low, one.high) == pytest.approx((other.p, other.low, other.high), rel=1e-9)
 
 
+@pytest.mark.parametrize("scale", [3.0, 0.1, 2.0**40])
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_the_unit_of_weights_does_not_change_a_comparison(metric, scale):
+    """Rows were dealt to the groups of a jackknife by a hash of their weights, too."""
+    y, scores = rows()
+    weight, found = np.random.default_rng(1).exponential(size=len(y)), []
+    for weights in (weight, weight * scale):
+        comparison = sm.Comparison({"m": metric.copy()}, ["a", "b"])
+        (line,) = comparison.update(y_true=y, **scores, sample_weight=weights).compute()
+        found.append((line.p, line.low, line.high))
+    assert found[0] == pytest.approx(found[1], rel=1e-7)
+
+
 @pytest.mark.parametrize("n", [8, 40])
 def test_sign_flips_are_the_same_for_both_orders(n):
     gaps = np.random.default_rng(n).normal(0.2, 1, n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from decimal import Decimal, localcontext
@@ -463,3 +464,31 @@ def test_rounding_does_not_decide_whether_a_rate_of_a_class_is_defined():
         assert high == metric.compute() == 0.75
         lows.append(low)
     assert lows == pytest.approx([lows[0]] * len(lows))
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.PositiveLikelihoodRatio(average="macro"),
+        sm.PositiveLikelihoodRatio(average="weighted", zero_division=1.0),
+        sm.DiagnosticOddsRatio(average="macro"),
+        sm.FalseDiscoveryRate(average="weighted"),
+        sm.MutualInfo(),
+        sm.VMeasure(),
+        sm.TschuprowsT(),
+    ],
+    ids=repr,
+)
+def test_limits_of_few_rows_contain_those_of_a_lower_level(metric):
+    """Values that do not move one way as a share grows were read at its end only."""
+    rng = np.random.default_rng(4)
+    for n in np.tile(np.arange(2, 17), 3):
+        true, pred = rng.integers(0, 4, (2, n))
+        pred = np.where(rng.random(n) < 0.7, true, pred)
+        metric.reset().update(true, pred)
+        found = [metric.confidence(level)[:2] for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+        for near, far in itertools.pairwise(found):
+            assert np.isnan(near).all() == np.isnan(far).all()
+            assert not near[0] < far[0] * (1 - 1e-9)
+            assert not near[1] > far[1] * (1 + 1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -346,3 +347,28 @@ def test_limits_do_not_depend_on_the_unit_of_weights(oracle):
         for side, expected in zip(other, one, strict=True):
             near = np.isclose(side, expected, rtol=1e-6, atol=0) | (np.abs(side - expected) <= room)
             assert np.all(near | np.isnan(expected)), (power, other, one)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("oracle", thinned(ORACLES), ids=lambda oracle: repr(oracle.metric))
+def test_limits_of_a_higher_level_contain_those_of_a_lower_one(oracle):
+    """Limits of averaged likelihood ratios at 50 % reached higher than those at 90 %."""
+    config = oracle.metric.config
+    spread = {"spread": True} if "spread" in config else {}
+    metric = type(oracle.metric)(**{**config, **spread})
+    for n in (3, 4, 6, 12, 25):
+        try:
+            metric.reset().update(**oracle.rows(np.random.default_rng(n), n))
+            found = [metric.confidence(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+        except (sm.StreamMetricsError, TypeError):  # too few rows, or no limits
+            continue
+        if not isinstance(found[0].low, float | np.ndarray):
+            continue  # curves
+        value = np.asarray(metric.compute())
+        for near, far in itertools.pairwise(found):
+            room = 1e-9 * np.abs(near)  # limits of areas are found by iteration
+            assert np.array_equal(np.isnan(near.low), np.isnan(far.low)), (n, near, far)
+            assert not np.any(near.low < far.low - room[0]), (n, near, far)
+            assert not np.any(near.high > far.high + room[1]), (n, near, far)
+            assert not np.any(value < far.low - room[0]), (n, value, far)
+            assert not np.any(value > far.high + room[1]), (n, value, far)

@@ -42,7 +42,7 @@ from streammetrics.statistics.sums.formulas import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.counting import GroupCodes
@@ -522,14 +522,13 @@ class LossSum(ExactSums):
                 return None
         if have_weights(weight) or loss.long:
             return self.lift_whole(columns, weight)
-        of = self._of
-        found: dict[object, ReadColumn] = {}
-        powers: Collection[int] = self.exponents
-        if isinstance(columns, SharedColumns) and of not in (found := columns.found):
-            peers = [p for p in columns.peers if isinstance(p, LossSum) and p._of == of]
-            powers = {power for peer in peers for power in peer.exponents}
+        of, shared = self._of, columns if isinstance(columns, SharedColumns) else None
+        found: dict[object, ReadColumn] = {} if shared is None else shared.found
         if of not in found:
             terms, parameter = of
+            peers = (self,) if shared is None else shared.peers
+            alike = [p for p in peers if isinstance(p, LossSum) and p._of == of]
+            powers = {power for peer in alike for power in peer.exponents}
             try:
                 found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
             except FloatingPointError:  # of a power
