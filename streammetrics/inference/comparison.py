@@ -62,7 +62,7 @@ from streammetrics.inference.units import (
     with_units,
 )
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.grouped.grouped import Groups, unit_plan
+from streammetrics.statistics.grouped import Groups, unit_plan
 from streammetrics.statistics.joint import OF_MODELS, alias, over_models
 
 if TYPE_CHECKING:

@@ -53,8 +53,8 @@ from streammetrics.inference.labelings import of_agreement
 from streammetrics.inference.tables import of_rare
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import staircases
-from streammetrics.statistics.grouped.grouped import MOST_UNITS, Groups, unit_plan
-from streammetrics.statistics.grouped.keys import (
+from streammetrics.statistics.grouped import MOST_UNITS, Groups, unit_plan
+from streammetrics.statistics.keys import (
     GROUPS,
     KeyColumn,
     KeyedSchema,

@@ -31,7 +31,7 @@ from streammetrics.core.state.container import unpacked
 from streammetrics.inference.units import whole_of
 from streammetrics.slices.bins import Bins, key_column, title_of
 from streammetrics.slices.slices import Slices
-from streammetrics.statistics.grouped.keys import OTHER, checked
+from streammetrics.statistics.keys import OTHER, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

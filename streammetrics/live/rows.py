@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.live.events import is_made
 from streammetrics.slices.bins import read_keys
-from streammetrics.statistics.grouped.grouped import Grouped
+from streammetrics.statistics.grouped import Grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -23,7 +23,7 @@ from streammetrics.live.possible.judged import estimator_of, judged_batch
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.spans import metrics_of
-from streammetrics.statistics.grouped.keys import KeyColumn
+from streammetrics.statistics.keys import KeyColumn
 from streammetrics.statistics.spans import Tags
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from streammetrics.core.columns.labels import as_integers, flat
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.counting import counts_of, extent
 from streammetrics.core.errors import Hint, InvalidBatchError
-from streammetrics.statistics.grouped.keys import Bin, KeyColumn, encoded, parts_of, text_of
+from streammetrics.statistics.keys import Bin, KeyColumn, encoded, parts_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
-    from streammetrics.statistics.grouped.keys import Part
+    from streammetrics.statistics.keys import Part
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ from streammetrics.slices.bins import (
 )
 from streammetrics.slices.fairness import Slice, reading, readings
 from streammetrics.slices.table import BESIDE, OTHERS, OWN, key_columns, named
-from streammetrics.statistics.grouped.grouped import Grouped, Groups, grouped
-from streammetrics.statistics.grouped.keys import (
+from streammetrics.statistics.grouped import Grouped, Groups, grouped
+from streammetrics.statistics.keys import (
     GROUPS,
     OTHER,
     Bin,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import GroupedStates, Statistic
     from streammetrics.core.types import Array, Floats, Ints, Places
-    from streammetrics.statistics.grouped.keys import Part
+    from streammetrics.statistics.keys import Part
 
     Parts = tuple[Part, ...]
     Beside = tuple[Readings, Readings]

@@ -13,13 +13,13 @@ import numpy as np
 
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval, Result, is_curve, numbers
-from streammetrics.statistics.grouped.keys import Bin
+from streammetrics.statistics.keys import Bin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.types import Array, Floats, Foreign
-    from streammetrics.statistics.grouped.keys import Part
+    from streammetrics.statistics.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
 OWN = ("by", "n_rows", "p", "p_adjusted")  # columns that belong neither to a key nor to a metric

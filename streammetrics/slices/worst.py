@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Ints, Places
     from streammetrics.inference.units import Rests
     from streammetrics.slices.keyed import GroupView
-    from streammetrics.statistics.grouped.keys import Part
+    from streammetrics.statistics.keys import Part
 
 
 # ---- limits of the largest distance between slices ----

@@ -44,8 +44,8 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.core.state.arrays import same as same_arrays
-from streammetrics.statistics.grouped.grouped import Grouped, Groups, grouped_plan
-from streammetrics.statistics.grouped.keys import KEY
+from streammetrics.statistics.grouped import Grouped, Groups, grouped_plan
+from streammetrics.statistics.keys import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -14,8 +14,8 @@ from streammetrics.core.columns.batch import Batch
 from streammetrics.core.feeding.plan import Plan, described, filled
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.state.container import packed
-from streammetrics.statistics.grouped.grouped import Groups, grouped_plan
-from streammetrics.statistics.grouped.keys import KEY
+from streammetrics.statistics.grouped import Groups, grouped_plan
+from streammetrics.statistics.keys import KEY
 from streammetrics.statistics.tables import ThresholdTable
 from streammetrics.testing import split_rows
 

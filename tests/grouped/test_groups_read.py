@@ -11,9 +11,9 @@ from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.state.arrays import same
 from streammetrics.core.statistic import GroupedStates
-from streammetrics.statistics.grouped.grouped import grouped_plan
-from streammetrics.statistics.grouped.keys import KEY
+from streammetrics.statistics.grouped import grouped_plan
 from streammetrics.statistics.histograms import ScoreHistogram
+from streammetrics.statistics.keys import KEY
 from streammetrics.statistics.scores.losses import ProbabilityLossSpread, ProbabilityLossSum
 
 

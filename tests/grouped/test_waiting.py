@@ -10,14 +10,14 @@ from streammetrics.core import tuning
 from streammetrics.core.counting import GroupCodes
 from streammetrics.core.fields import histograms
 from streammetrics.core.fields.histograms import GroupedHistograms
-from streammetrics.statistics.grouped import buffered
-from streammetrics.statistics.grouped.buffered import (
+from streammetrics.statistics.buffered import (
     BufferedStates,
     GroupedRows,
     appended,
     in_order,
     rows_of,
 )
+from streammetrics.statistics.grouped import buffered
 from streammetrics.statistics.histograms import ScoreHistogram
 
 GROUPS = 7

@@ -20,7 +20,7 @@ from streammetrics.core.fields.sums import Width
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.results.table import Table
 from streammetrics.core.state.arrays import narrowed
-from streammetrics.statistics.grouped.buffered import GroupedRows
+from streammetrics.statistics.buffered import GroupedRows
 from streammetrics.statistics.histograms import deviation
 
 MOST = 1 << 31

@@ -15,7 +15,7 @@ import pytest
 import streammetrics as sm
 from streammetrics.slices import keyed
 from streammetrics.slices.table import named
-from streammetrics.statistics.grouped.keys import parts_of_each
+from streammetrics.statistics.keys import parts_of_each
 
 ACC = sm.MetricSet({"acc": sm.Accuracy()})
 
