@@ -290,15 +290,17 @@ def ready(scale):
     ):
         with serving(by=SLICED) as service:
             service.end()
-            with settings(service.config).live() as live:
+            found = settings(service.config)
+            with found.live() as live:
                 make(live, rows=rows)
-            size, walls, alone = Path(live._ingest.journal._path).stat().st_size, [], []
+            size, walls, alone = Path(found.options["store"]).stat().st_size, [], []
+            service.start()
             for _ in range(3):
+                service.end()
                 start = time.monotonic()
                 service.start()
                 walls.append(time.monotonic() - start)
                 alone.append(worked(psutil.Process(service.process.pid)))
-                service.end()
         text = f"{readable(min(alone))} of the processor's time; {readable(min(walls))}"
         title = f"ready with a store of {size / 1e6:,.0f} MB: {what}"
         figures.append(Figure(title, text, "2 s", min(alone) <= 2))
@@ -340,7 +342,7 @@ def beside(scale):
             f"{what} beside reads of 30 days, 99 of 100",
             f"{readable(float(np.quantile(taken, 0.99)))}, the median "
             f"{readable(statistics.median(taken))} of {len(taken)}",
-            goal and readable(goal),
+            "" if goal is None else readable(goal),
             None if goal is None else bool(np.quantile(taken, 0.99) <= goal),
         )
         for what, taken, goal in (
