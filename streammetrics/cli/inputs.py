@@ -23,6 +23,7 @@ from streammetrics.core.elsewhere import ELSEWHERE
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, an
 from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.names import letters, meant_metric
 from streammetrics.core.registry import catalogue
 from streammetrics.inference.comparison import Comparison
 from streammetrics.inference.paired import refused
@@ -257,15 +258,15 @@ def grouped_by(what: TaskPlan) -> Options:
 
 
 def named(text: str, suite: Iterable[str], option: str = "--worst") -> str:
-    """Return the metric that an option names, ignoring case.
+    """Return the metric that an option names, ignoring case and underscores.
 
     Raises:
         CommandError: There is no such metric.
     """
     names = list(suite)
-    found = [name for name in names if name.lower() == text.lower()]
+    found = [name for name in names if letters(name) == letters(text)]
     if text not in names and len(found) != 1:
-        raise CommandError(f"{option} {text}: no such metric{near(text, names)}")
+        raise CommandError(f"{option} {text}: no such metric{meant_metric(text, names)}")
     return text if text in names else found[0]
 
 

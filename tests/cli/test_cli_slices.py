@@ -57,7 +57,7 @@ def test_slices_are_shown_and_written(command, predictions, tmp_path):
         lines = list(csv.DictReader(file))
     assert {"country=DE", "country=FR, age=[30, 60)"} <= {line["part"] for line in lines}
     assert sm.load(state)[{"country": "FR"}].n_rows == (frame.country == "FR").sum()
-    again = command(*arguments, *outputs, "--worst", "ROCAUC", path, "--force")
+    again = command(*arguments, *outputs, "--worst", "roc_auc", path, "--force")
     assert (again.code, again.err) == (0, "")
     shown = command("show", state, "--min-rows", "30", "--worst", "F1")
     assert "Worst by F1" in shown.out
@@ -114,7 +114,7 @@ def test_the_worst_are_ranked_at_the_level_that_is_asked(command, predictions):
         (["--by", "age,age:3"], "has a column twice"),
         (["--worst", "F1"], "--worst requires --by"),
         (["--min-rows", "3"], "--min-rows requires --by, e.g. --by country"),
-        (["--by", "country", "--worst", "AUC"], "--worst AUC: no such metric"),
+        (["--by", "country", "--worst", "AUC"], "--worst AUC: no such metric; did you mean 'ROCAUC'"),
     ],
 )
 def test_mistakes_are_told(mistake, predictions, arguments, message):
