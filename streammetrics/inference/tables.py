@@ -291,14 +291,16 @@ def general(
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
     method = f"{JACKKNIFE}, {_SCALES.get(ends, 'logit')}"
     if isinstance(value, float):
+        found = ConfidenceInterval(low, high, asked.level, method)
         if math.isnan(low) and value in ends and math.isfinite(ends[1]):
             found = at_end(value, ends, smallest(amounts, squares), asked)
-            if value > ends[0]:
-                return found
-            high = max(found.high, _at_upper_recalls(metric, amounts, squares, asked.tail))
-            return ConfidenceInterval(found.low, high, asked.level, found.method)
-        found = ConfidenceInterval(low, high, asked.level, method)
-        return _with_shares(metric, asked, value, amounts, squares, found)
+        else:
+            found = _with_shares(metric, asked, value, amounts, squares, found)
+        if not math.isnan(low) or value != ends[0]:
+            return found
+        high = float(np.fmax(found.high, _at_upper_recalls(metric, amounts, squares, asked.tail)))
+        method = found.method if math.isfinite(ends[1]) else _OF_SHARES
+        return ConfidenceInterval(value, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
 
 
@@ -312,12 +314,15 @@ def _with_shares(
 ) -> ConfidenceInterval:
     """Return limits widened by those of `by_shares`."""
     wider = by_shares(metric, value, amounts, squares, asked.tail)
-    if wider is None:
+    low, high = metric.value_range or UNBOUNDED
+    scale = high - low if math.isfinite(high) else abs(value)
+    if wider is None or wider[1] - wider[0] <= _ROUNDED * scale:  # no share moves the value
         return found
     low, high = float(np.fmin(found.low, wider[0])), float(np.fmax(found.high, wider[1]))
     return ConfidenceInterval(low, high, asked.level, f"{found.method}, and {_OF_SHARES}")
 
 
+_ROUNDED = 2.0**-40  # of the range, or of the value; one that moves by less does not move
 _ENOUGH = 5  # right rows, and wrong ones, of a class that tell how its recall varies
 _CLASSES = 512  # most classes for `by_shares`
 
@@ -527,7 +532,7 @@ def _at_upper_recalls(
         shares.append(np.where(seen, share, 0.0))
     rows = np.repeat(of[None], len(shares), axis=0)
     found = read_at(metric, amounts, [np.array(shares) * of, rows, rows])
-    return -math.inf if found is None else float(np.nan_to_num(found, nan=-math.inf).max())
+    return math.nan if found is None else float(np.fmax.reduce(found))
 
 
 def _like(value: object, side: Floats) -> float | LabelledArray:

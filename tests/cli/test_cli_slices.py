@@ -114,7 +114,10 @@ def test_the_worst_are_ranked_at_the_level_that_is_asked(command, predictions):
         (["--by", "age,age:3"], "has a column twice"),
         (["--worst", "F1"], "--worst requires --by"),
         (["--min-rows", "3"], "--min-rows requires --by, e.g. --by country"),
-        (["--by", "country", "--worst", "AUC"], "--worst AUC: no such metric; did you mean 'ROCAUC'"),
+        (
+            ["--by", "country", "--worst", "AUC"],
+            "--worst AUC: no such metric; did you mean 'ROCAUC'",
+        ),
     ],
 )
 def test_mistakes_are_told(mistake, predictions, arguments, message):

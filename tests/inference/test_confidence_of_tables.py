@@ -492,3 +492,14 @@ def test_limits_of_few_rows_contain_those_of_a_lower_level(metric):
             assert np.isnan(near).all() == np.isnan(far).all()
             assert not near[0] < far[0] * (1 - 1e-9)
             assert not near[1] > far[1] * (1 + 1e-9)
+
+
+def test_limits_where_no_single_share_moves_the_value():
+    """They were the value itself: as if a row of each class, or 200, left no doubt."""
+    for n in (1, 200):
+        wrong = [0] * n + [1] * n, [1] * n + [0] * n
+        found = sm.DiagnosticOddsRatio().update(*wrong).confidence()
+        most = 1 - 0.025 ** (1 / n)  # of a recall that is 0, by Clopper and Pearson
+        assert found[:2] == pytest.approx((0.0, (most / (1 - most)) ** 2), rel=1e-9)
+        with pytest.warns(sm.UndefinedMetricWarning, match="do not tell how it varies"):
+            assert np.isnan(sm.CohenKappa().update([0] * n, [1] * n).confidence()[:2]).all()
