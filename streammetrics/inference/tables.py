@@ -300,7 +300,8 @@ def general(
             return found
         high = float(np.fmax(found.high, _at_upper_recalls(metric, amounts, squares, asked.tail)))
         method = found.method if math.isfinite(ends[1]) else _OF_SHARES
-        return ConfidenceInterval(value, high, asked.level, method)
+        low = math.nan if math.isnan(high) else value
+        return ConfidenceInterval(low, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
 
 
