@@ -120,13 +120,21 @@ class Statistic(Configured, ABC):
 
         The weight is an array of positive numbers, or ``None`` if every row has weight one.
         """
-        self.add_lifted(self.lift(columns, **weight) or {})
+        self._add_rows(columns, **weight)
 
-    def add_lifted(self, lifted: Mapping[str, object]) -> None:
-        """Add the values of rows to the fields."""
+    def _add_rows(self, columns: Columns, weight: Array | None) -> None:
         mine, fields = self.__dict__, self.fields
-        for name, value in lifted.items():
+        for name, value in (self.lift(columns, weight) or {}).items():
             mine[name] = fields[name].plus(mine[name], value)
+
+    def _after(self, columns: Columns, weight: Array | None) -> Self:
+        """Return a snapshot with more rows, for which `update` takes the columns one by one."""
+        twin = self.fork()
+        if self.lifts:
+            twin._add_rows(columns, weight)
+        else:
+            twin.update(*columns, weight=weight)
+        return twin
 
     def lift(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None

@@ -206,8 +206,10 @@ class Schema:
         return Schema(self.fields)
 
     @cached_property
-    def _makes(self) -> bool:
-        return any(type(each).present is not Field.present for each in self.fields)
+    def makes(self) -> bool:
+        """Whether `present` returns other columns than it is given."""
+        own = type(self).present is not Schema.present or bool(self.models)
+        return own or any(type(each).present is not Field.present for each in self.fields)
 
     @property
     def plain(self) -> Schema:
@@ -222,7 +224,7 @@ class Schema:
             starts = [width * model for model in self.shown]
             sides = [self._of_one.present(columns[start : start + width]) for start in starts]
             return sides[0] if self.bring is None else self.bring.columns(sides)
-        if not self._makes:
+        if not self.makes:
             return columns
         if len(self.fields) == 1:
             return self.fields[0].present(columns)

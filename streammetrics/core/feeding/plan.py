@@ -41,11 +41,11 @@ class Plan:
         "_alone",
         "_firsts",
         "_objects",
-        "_peers",
         "_readers",
         "_readings",
         "_recounted",
         "_sets",
+        "_shown",
         "can_refuse",
         "leader",
         "nested",
@@ -90,10 +90,12 @@ class Plan:
         prepared = [own.get(n, n) for f, own in fields if f.preparation for n in f.names]
         self._objects = tuple(name for name in dict.fromkeys(prepared) if name not in converted)
         self.start = State(tuple(RowInfo({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
-        self._peers = tuple(
-            tuple(s for s, of in zip(distinct.values(), self.sources, strict=True) if of == source)
-            for source in range(len(self.schemas))
-        )
+        peers: list[list[Statistic]] = [[] for _ in self.schemas]
+        for statistic, source in zip(self.start.statistics, self.sources, strict=True):
+            peers[source].append(statistic)
+        # How the columns of each schema are made of those read, if they are not the same.
+        presents = [schema.present if schema.makes else None for schema in self.schemas]
+        self._shown = tuple(zip(presents, self._readers, map(tuple, peers), strict=True))
         # A cheap check, but not compared with a batch of 64 rows.
         self.can_refuse = any(s.can_refuse for s in self.start.statistics)
         self._recounted = tuple(
@@ -177,8 +179,9 @@ class Plan:
     def with_buffered(self, state: State, rows: tuple[Rows, ...], n: int) -> State:
         """Return the state that buffers a small batch, whose arrays nobody else can write to."""
         infos, statistics, before, agreed = state
-        if not agreed or len(rows) > 1 or rows[0].facts != agreed[0].facts:
-            agreed = self.agreed(agreed or infos, rows)
+        agreed = agreed or infos
+        if len(rows) > 1 or rows[0].facts != agreed[0].facts:
+            agreed = self.agreed(agreed, rows)
         size = n if n > tuning.STAGED_LEAST else tuning.STAGED_LEAST
         if before is not None:
             size += before.size
@@ -186,8 +189,7 @@ class Plan:
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after the statistics are updated with rows immediately."""
-        infos, statistics = self.fed(state)[:2]
-        return self.counted(State(self._grown(infos, rows), self._updated(statistics, rows)))
+        return self.counted(self._after(self.fed(state), rows))
 
     def repeated(self, batch: Batch) -> State:
         """Return the state of a batch of which each row stands for as many rows as its count."""
@@ -234,29 +236,29 @@ class Plan:
         for statistic, source in zip(state.statistics, self.sources, strict=True):
             columns, weight = given[source], rows[self._readers[source]].weight
             if statistic.takes_counts and weight is None and total < _EXACT:
-                statistics.append(_updated(statistic, columns, counts))
+                statistics.append(statistic._after(columns, counts))
             else:
                 statistics.append(_repeated(statistic, columns, weight, counts))
         return self.counted(State(infos, tuple(statistics)))
 
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are already converted."""
-        infos, statistics = self.fed(state)[:2]
-        found = None
+        state = self.fed(state)
+        found, statistics = None, state.statistics
         if len(statistics) == 1 and self.schemas[0] == statistics[0].schema:
             found = statistics[0].take_whole(batch)
         if found is not None:
             statistic, facts = found
-            return State(self._grown(infos, [Rows((), None, batch.n_rows, 0, facts)]), (statistic,))
+            rows = [Rows((), None, batch.n_rows, 0, facts)]
+            return State(self._grown(state.infos, rows), (statistic,))
         try:
             step = self._slice_rows(batch)
             for start in range(0, batch.n_rows, step):
-                rows = self.read(batch.slice(start, start + step))
-                infos, statistics = self._grown(infos, rows), self._updated(statistics, rows)
+                state = self._after(state, self.read(batch.slice(start, start + step)))
         except InvalidBatchError:
             self.read(batch)  # raises with counts over the whole batch and its first bad row
             raise
-        return self.counted(State(infos, statistics))
+        return self.counted(state)
 
     def fed(self, state: State) -> State:
         """Return the state after the statistics are updated with its buffered rows."""
@@ -264,8 +266,7 @@ class Plan:
         if buffered is None:
             return state
         rows = buffered.rows if buffered.before is None else buffered.together()
-        grown, updated = self._grown(state.agreed, rows), self._updated(state.statistics, rows)
-        return self.counted(State(grown, updated))
+        return self.counted(self._after(State(state.agreed, state.statistics), rows))
 
     def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
         """Return the state with the buffered rows that the statistics accept, and the refused rows.
@@ -287,33 +288,30 @@ class Plan:
 
     def _tried(self, state: State, rows: Sequence[Rows]) -> State | Exception:
         try:
-            return state._replace(
-                infos=self._grown(state.infos, rows),
-                statistics=self._updated(state.statistics, rows),
-            )
+            return self._after(state, rows)
         except MemoryError:  # not an error in the rows
             raise
         except Exception as error:  # a user's statistic may raise anything
             return error
 
     @quiet
-    def _updated(
-        self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]
-    ) -> tuple[Statistic, ...]:
+    def _after(self, state: State, rows: Sequence[Rows]) -> State:
+        """Return the state after the statistics are updated with rows; none are buffered."""
         check_arithmetic()
+        infos = self._grown(state.infos, rows)
         given, readers = self._given(rows), self._readers
         updated = []
-        for statistic, source in zip(statistics, self.sources, strict=True):
+        for statistic, source in zip(state.statistics, self.sources, strict=True):
             read = rows[readers[source]]
-            updated.append(_updated(statistic, given[source], read.weight) if read.n else statistic)
-        return tuple(updated)
+            updated.append(statistic._after(given[source], read.weight) if read.n else statistic)
+        return State(infos, tuple(updated))
 
     def _given(self, rows: Sequence[Rows]) -> list[Columns]:
         """Return the columns that the statistics of each schema are given."""
         given = []
-        for schema, reader, peers in zip(self.schemas, self._readers, self._peers, strict=True):
+        for present, reader, peers in self._shown:
             read = rows[reader]
-            columns = schema.present(read.columns) if read.n else read.columns
+            columns = read.columns if present is None or not read.n else present(read.columns)
             given.append(SharedColumns.of(columns, peers) if len(peers) > 1 else columns)
         return given
 
@@ -415,16 +413,6 @@ class Plan:
 _COUNTS = 1 << 12  # largest count of rows that are grouped by it
 _TOGETHER = 1 << 12  # rows for each count from which on they are sorted by it
 _EXACT = 1 << 53  # counts below are float64
-
-
-def _updated(statistic: Statistic, columns: Columns, weight: Array | None) -> Statistic:
-    """Return a statistic after more rows."""
-    after = statistic.fork()
-    if statistic.lifts:  # as its `update` does, which takes the columns one by one
-        after.add_lifted(statistic.lift(columns, weight) or {})
-    else:
-        after.update(*columns, weight=weight)
-    return after
 
 
 def _bits(counts: Ints) -> range:
