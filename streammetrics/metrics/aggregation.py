@@ -14,7 +14,7 @@ from streammetrics.core.types import V_co
 from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
 from streammetrics.statistics.histograms import Extremes, only
 from streammetrics.statistics.joint import MomentSample
-from streammetrics.statistics.sums.losses import Moments, MomentSpread
+from streammetrics.statistics.sums.losses import Moments, MomentSpread, mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -149,7 +149,7 @@ class Mean(Aggregate[float]):
 
     def readout(self, moments: Moments) -> float:
         """Return the mean."""
-        return moments.rounded_mean("x") if moments.one_output else math.nan
+        return mean_of(moments.sums["x"], moments.weight) if moments.one_output else math.nan
 
 
 class Variance(Aggregate[float]):

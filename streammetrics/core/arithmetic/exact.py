@@ -442,9 +442,10 @@ class ExactSum:
             return NotImplemented
         if self._digits is not None or other._digits is not None:
             return self._plus(other, operator.add)
-        low = min(self._exponent, other._exponent)
-        mine = self._value << self._exponent - low
-        return type(self)((), None, low, mine + (other._value << other._exponent - low))
+        unit, apart = self._exponent, other._exponent - self._exponent
+        if apart >= 0:
+            return type(self)((), None, unit, self._value + (other._value << apart))
+        return type(self)((), None, unit + apart, (self._value << -apart) + other._value)
 
     def __sub__(self, other: Self) -> Self:
         return self._plus(other, operator.sub) if isinstance(other, ExactSum) else NotImplemented

@@ -189,7 +189,8 @@ class Plan:
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after the statistics are updated with rows immediately."""
-        return self.counted(self._after(self.fed(state), rows))
+        infos, statistics = self.fed(state)[:2]
+        return self.counted(self._after(infos, statistics, rows))
 
     def repeated(self, batch: Batch) -> State:
         """Return the state of a batch of which each row stands for as many rows as its count."""
@@ -243,18 +244,18 @@ class Plan:
 
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are already converted."""
-        state = self.fed(state)
-        found, statistics = None, state.statistics
+        infos, statistics = self.fed(state)[:2]
+        found = None
         if len(statistics) == 1 and self.schemas[0] == statistics[0].schema:
             found = statistics[0].take_whole(batch)
         if found is not None:
             statistic, facts = found
-            rows = [Rows((), None, batch.n_rows, 0, facts)]
-            return State(self._grown(state.infos, rows), (statistic,))
+            return State(self._grown(infos, [Rows((), None, batch.n_rows, 0, facts)]), (statistic,))
         try:
-            step = self._slice_rows(batch)
+            state, step = State(infos, statistics), self._slice_rows(batch)
             for start in range(0, batch.n_rows, step):
-                state = self._after(state, self.read(batch.slice(start, start + step)))
+                rows = self.read(batch.slice(start, start + step))
+                state = self._after(state.infos, state.statistics, rows)
         except InvalidBatchError:
             self.read(batch)  # raises with counts over the whole batch and its first bad row
             raise
@@ -266,7 +267,7 @@ class Plan:
         if buffered is None:
             return state
         rows = buffered.rows if buffered.before is None else buffered.together()
-        return self.counted(self._after(State(state.agreed, state.statistics), rows))
+        return self.counted(self._after(state.agreed, state.statistics, rows))
 
     def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
         """Return the state with the buffered rows that the statistics accept, and the refused rows.
@@ -288,20 +289,22 @@ class Plan:
 
     def _tried(self, state: State, rows: Sequence[Rows]) -> State | Exception:
         try:
-            return self._after(state, rows)
+            return self._after(state.infos, state.statistics, rows)
         except MemoryError:  # not an error in the rows
             raise
         except Exception as error:  # a user's statistic may raise anything
             return error
 
     @quiet
-    def _after(self, state: State, rows: Sequence[Rows]) -> State:
-        """Return the state after the statistics are updated with rows; none are buffered."""
+    def _after(
+        self, infos: tuple[RowInfo, ...], statistics: tuple[Statistic, ...], rows: Sequence[Rows]
+    ) -> State:
+        """Return the state after statistics are updated with rows."""
         check_arithmetic()
-        infos = self._grown(state.infos, rows)
+        infos = self._grown(infos, rows)
         given, readers = self._given(rows), self._readers
         updated = []
-        for statistic, source in zip(state.statistics, self.sources, strict=True):
+        for statistic, source in zip(statistics, self.sources, strict=True):
             read = rows[readers[source]]
             updated.append(statistic._after(given[source], read.weight) if read.n else statistic)
         return State(infos, tuple(updated))

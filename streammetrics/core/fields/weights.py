@@ -84,10 +84,12 @@ class WeightedCount:
             if weight is None:
                 return cls.of_counts(group.counts, n)
             return cls.at_places(group.index, group.size, weight, squared=squared)
+        if weight is None:
+            return cls(n)
         if have_weights(weight):
             squares = ExactSum.product(weight, weight) if squared else None
             return cls(0, ExactSum.of(weight), squares=squares)
-        return cls(n if weight is None else int(weight.sum()))
+        return cls(int(weight.sum()))
 
     @classmethod
     def at_places(

@@ -52,7 +52,7 @@ class MeanLoss(RegressionMetric[RawValues]):
     def readout(self, losses: LossSum) -> Value:
         """Return the mean loss."""
         if losses.one_output and self.multioutput == "uniform_average":
-            return losses.rounded_mean("loss")
+            return mean_of(losses.sums["loss"], losses.weight)
         return averaged(losses.means("loss"), self.multioutput)
 
 

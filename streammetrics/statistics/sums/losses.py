@@ -308,10 +308,6 @@ class ExactSums(Statistic):
         """Whether there are rows, of one output; of many groups at once there are no others."""
         return not isinstance(self.width, int) or self.width == 1
 
-    def rounded_mean(self, name: str) -> float:
-        """Return the weighted mean of one output as the nearest float."""
-        return mean_of(self.sums[name], self.weight)
-
 
 def has_long(columns: tuple[object, ...]) -> bool:
     """Whether a column holds integers that no float64 does."""
@@ -522,13 +518,13 @@ class LossSum(ExactSums):
                 return None
         if have_weights(weight) or loss.long:
             return self.lift_whole(columns, weight)
-        of, shared = self._of, columns if isinstance(columns, SharedColumns) else None
-        found: dict[object, ReadColumn] = {} if shared is None else shared.found
+        of, powers, found = self._of, self.exponents, {}
+        if isinstance(columns, SharedColumns):
+            alike = [p for p in columns.peers if isinstance(p, LossSum) and p._of == of]
+            powers = tuple({power for peer in alike for power in peer.exponents})
+            found = columns.found
         if of not in found:
             terms, parameter = of
-            peers = (self,) if shared is None else shared.peers
-            alike = [p for p in peers if isinstance(p, LossSum) and p._of == of]
-            powers = {power for peer in alike for power in peer.exponents}
             try:
                 found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
             except FloatingPointError:  # of a power
@@ -611,11 +607,10 @@ class LossSpread(Spreading, LossSum):
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
     ) -> dict[str, object]:
         """Return the fields of rows of weight one, of which these are the sums of powers."""
-        power, squared = self.exponents
-        fields = super().lift_powers(columns, rows, sums)
-        fields["powers"] = {"values": sums[power], "squares": sums[squared]}
-        fields["squared_weight"] = rows
-        return fields
+        total, squares = map(sums.__getitem__, self.exponents)
+        powers = {"values": total, "squares": squares}
+        fields = self.fields_of(columns, rows, {"loss": total})
+        return fields | {"powers": powers, "squared_weight": rows}
 
     def lift_whole(
         self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
