@@ -115,7 +115,8 @@ def _cells(
     counts = _counted_few(columns, weight, *outer) if not have_weights(weight) else None
     if counts is not None:
         cells = np.flatnonzero(counts)
-        amount = WeightedCount.of_counts(counts.reshape(-1)[cells])
+        most = len(columns[0]) if weight is None else None
+        amount = WeightedCount.of_counts(counts.reshape(-1)[cells], most)
         row_labels, column_labels = map(np.arange, counts.shape[-2:])
         return GroupedCells(row_labels, column_labels, cells, amount)
     (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)

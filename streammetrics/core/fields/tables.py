@@ -65,9 +65,12 @@ class GroupedCells(NamedTuple):
         """Return the same with the labels that occur; of no pairs, labels of no kind."""
         if not self.codes.size:
             return self.empty()
+        several = self.codes[-1] >= self.area
+        if not several and self.codes.size == self.area:
+            return self
         row, column = self.places
         group: Ints | int = 0
-        if self.codes[-1] >= self.area:
+        if several:
             group, row = np.divmod(row, len(self.row_labels))
         rows, row = used_labels(self.row_labels, row)
         columns, column = used_labels(self.column_labels, column)

@@ -352,7 +352,7 @@ class ContingencyMetric(Metric[V_co]):
     def ratio(self, numerator: Numeric, denominator: Numeric) -> Floats:
         """Return the ratio of each pair of sums, or the value of 0/0."""
         zero = np.equal(denominator, 0)
-        if not zero.any():
+        if not np.count_nonzero(zero):
             quotients: Floats = np.divide(numerator, denominator)
             return quotients
         quotients = np.full(np.broadcast(numerator, zero).shape, self._zero_by_zero)

@@ -45,10 +45,7 @@ class GroupedClasses:
     labels: list[ClassLabel]
     kept: int
     size: int
-
-    @cached_property
-    def _doubts(self) -> list[tuple[Bools, Callable[[int], str]]]:
-        return []
+    _doubts: tuple[tuple[Bools, Callable[[int], str]], ...] = ()
 
     def labels_of(self, group: int) -> list[ClassLabel]:
         """Return the classes of a group, in order."""
@@ -75,8 +72,8 @@ class GroupedClasses:
 
     def doubt(self, where: Bools, why: Callable[[int], str]) -> None:
         """Register a warning for some groups, (groups,); `why` returns the text for one group."""
-        if where.any():
-            self._doubts.append((where, why))
+        if np.count_nonzero(where):
+            self._doubts = (*self._doubts, (where, why))
 
     def why(self, group: int) -> str:
         """Return the warning about the value of a group, empty if there is none."""
