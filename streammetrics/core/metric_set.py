@@ -104,6 +104,8 @@ class MetricSet(Mergeable):
     _needed: tuple[str, ...]  # the user's names of required columns
     _in_tables: dict[str, str]
     _told: bool  # whether the warning about unused weights was given
+    # The names in the last update by name, and the columns that they refer to.
+    _by_name: tuple[list[str], dict[str, tuple[str, ...]]]
     _accumulator: Accumulator
     _metrics: dict[str, Metric]  # without rows
     _viewed: dict[str, Metric] | None  # created on first use
@@ -171,8 +173,11 @@ class MetricSet(Mergeable):
         if not self._metrics:
             raise InvalidBatchError("the set has no metrics to update: MetricSet({'f1': sm.F1()})")
         if table is None:
-            table, names, renamed = columns, self._known(columns), self.columns
-            parts = self._parts(names, weighted=True)
+            table, names, renamed, known = columns, list(columns), self.columns, self._by_name
+            if names != known[0]:
+                self._check_known(columns)
+                known = self._by_name = names, self._parts(names, weighted=True)
+            parts = known[1]
         elif columns:
             raise beside_a_table(columns)
         elif (stream := streamed(table)) is not None:
@@ -201,6 +206,7 @@ class MetricSet(Mergeable):
         # No column of a table has an empty name.
         self._in_tables = {WEIGHT: "", COUNTS: "", **self.columns}
         self._told = False
+        self._by_name = [], {}
         self._titles = {
             name: self.columns.get(name, name) for name in (*required, *optional, COUNTS)
         }
@@ -252,8 +258,8 @@ class MetricSet(Mergeable):
         check_single((name for part in parts.values() for name in part), names)
         return parts
 
-    def _known(self, columns: Mapping[str, object]) -> list[str]:
-        """Return the names of the columns; raise if no input uses one of them."""
+    def _check_known(self, columns: Mapping[str, object]) -> None:
+        """Raise if no input uses one of the columns."""
         titles = dict.fromkeys(self._titles.values())
         other = columns.keys() - set(titles)
         unknown = sorted(n for n in other if not any(asks_for(title, n) for title in titles))
@@ -266,7 +272,6 @@ class MetricSet(Mergeable):
                 f"no input is called {', '.join(map(repr, unknown))}"
                 f"{meant(unknown[0], titles)}; the inputs are {', '.join(map(repr, titles))}"
             )
-        return list(columns)
 
     def _check_there(self, given: Sequence[str], names: Sequence[str]) -> None:
         missing = [title for title in self._needed if title not in given]

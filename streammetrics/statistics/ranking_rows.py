@@ -411,13 +411,17 @@ def _numbers(batch: Batch, name: str) -> tuple[Floats, Bools | None] | None:
     """Return a column as float64 with nulls as nan, and a mask of the values that were nan."""
     if not batch.has(name):
         return None
-    values, nulls = batch.numbers(name), batch.column(name).nulls
+    numbers = batch.numeric(name)
+    values, nulls = numbers.values, batch.column(name).nulls
     if values.ndim > 1:
         raise InvalidBatchError(
             f"{batch.title(name)} has shape {values.shape}; one number a row is needed"
         )
-    batch.refuse_long(name, "a ranking")
-    wrong = values != values  # noqa: PLR0124 - nan differs from itself
+    if numbers.residual is not None:
+        batch.refuse_long(name, "a ranking")
+    if numbers.low == numbers.low:
+        return values, None
+    wrong = np.isnan(values)
     if nulls is not None:
         wrong &= ~nulls
     return values, wrong if wrong.any() else None

@@ -103,6 +103,9 @@ class RankingTable:
 
     def blocks(self, rows: int) -> Iterator[RankingTable]:
         """Yield tables of consecutive queries, with about `rows` rows each."""
+        if 0 < self.rows <= rows:
+            yield self
+            return
         parts = (self.results, self.judgments, self.grades)
         sizes = sum(np.bincount(part.query, minlength=len(self.queries)) for part in parts)
         starts = run_starts(np.cumsum(sizes) // rows)

@@ -482,7 +482,7 @@ def _totals(counts: Array) -> list[int]:
     if counts.dtype != np.int32 or counts.shape[1] == 1:
         sums: list[int] = counts.sum(axis=0, dtype=np.int64).tolist()
         return sums
-    both = int(counts.view(np.int64).sum())
+    both = int(np.add.reduce(counts.view(np.int64), axis=None))
     low = (both + _NARROW) % (2 * _NARROW) - _NARROW
     sums = [low, (both - low) >> 32]
     return sums if sys.byteorder == "little" else sums[::-1]

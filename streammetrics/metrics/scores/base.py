@@ -125,22 +125,15 @@ class CumulativeCounts:
         self._mirrors: CumulativeCounts | None = None
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
+        self._only: Steps | None = None  # the steps, once they are read, if they are one block
         self._unit = 0  # exponent of the power of two that is the unit of amounts
         negatives, positives = histogram.totals()
-        blocks = histogram.cells()
-        first = next(blocks, None)
-        integers = first is None or first.counts.dtype == np.int64
-        if not integers or positives * negatives > COUNTABLE:
+        if not isinstance(positives, int) or positives * negatives > COUNTABLE:
             self._weighed, self._unit = _weighed(histogram, negatives > 0, positives > 0)
             total, positives = positives, float(self._weighed.tp[0])
             negatives = float(self._weighed.fp[0])
             self.least, self.one = 0.0, positives / total if total else 1.0
         self.positives, self.negatives = positives, negatives
-        # Reading the cells again takes longer than keeping them if there is only one block.
-        self._only = self._weighed
-        if self._weighed is None and first is not None and next(blocks, None) is None:
-            low, high, single, (n, p) = first
-            self._only = Steps(low, high, single, p, n, int(positives), int(negatives))
 
     @property
     def exact(self) -> bool:
@@ -242,13 +235,16 @@ class CumulativeCounts:
             for steps in self._mirrors.steps():
                 yield steps.mirrored(self.positives, self.negatives)
             return
-        if self._only is not None:
-            yield self._only
+        if (one := self._weighed or self._only) is not None:
+            yield one
             return
         tp, fp = int(self.positives), int(self.negatives)
-        for low, high, single, (n, p) in self._histogram.cells():
-            yield Steps(low, high, single, p, n, tp, fp)
+        for place, (low, high, single, (n, p)) in enumerate(self._histogram.cells()):
+            steps = Steps(low, high, single, p, n, tp, fp)
             tp, fp = tp - int(p.sum()), fp - int(n.sum())
+            if not place and tp == fp == 0:
+                self._only = steps
+            yield steps
 
 
 def _weighed(histogram: SortedHistogram, *has_rows: bool) -> tuple[Steps, int]:
