@@ -95,15 +95,16 @@ def _counted_few(
     Counts are (rows, columns), behind the axes of the outer codes, of each of which the size is
     given. How many labels there are is guessed from the first rows, which saves a pass.
     """
-    values, n = [column.values for column in columns], len(columns[0])
-    if any(column.vocabulary is not None for column in columns):
+    one, other = columns
+    if one.vocabulary is not None or other.vocabulary is not None:
         return None
-    low, high = zip(*[extent(each[:_FIRST]) for each in values], strict=True)
-    shape = (*[size for size, _ in outer], *[int(last) + 1 for last in high])
-    if not 0 <= min(low) <= max(high) < n or not is_dense(math.prod(shape), n):
+    (low, high), (least, most) = (extent(column.values[:_FIRST]) for column in columns)
+    shape, n = (*[size for size, _ in outer], int(high) + 1, int(most) + 1), len(one.values)
+    if not 0 <= min(low, least) <= max(high, most) < n or not is_dense(math.prod(shape), n):
         return None
+    codes = *[codes for _, codes in outer], one.values, other.values
     try:
-        return counts_of(shape, *[codes for _, codes in outer], *values, times=times)
+        return counts_of(shape, *codes, times=times)
     except IndexError:  # a label of a later row
         return None
 
@@ -114,9 +115,10 @@ def _cells(
     """Return the pairs of the labels of two columns, of each group if there are groups."""
     counts = _counted_few(columns, weight, *outer) if not have_weights(weight) else None
     if counts is not None:
-        cells = np.flatnonzero(counts)
-        most = len(columns[0]) if weight is None else None
-        amount = WeightedCount.of_counts(counts.reshape(-1)[cells], most)
+        flat = counts.reshape(-1)
+        (cells,) = flat.nonzero()
+        most = len(columns[0].values) if weight is None else None
+        amount = WeightedCount.of_counts(flat[cells], most)
         row_labels, column_labels = map(np.arange, counts.shape[-2:])
         return GroupedCells(row_labels, column_labels, cells, amount)
     (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)

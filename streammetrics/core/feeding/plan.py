@@ -158,10 +158,7 @@ class Plan:
 
     def read(self, batch: Batch) -> tuple[Rows, ...]:
         """Return the validated rows of a batch, one for each reading."""
-        readings = self._readings
-        if len(readings) == 1:
-            return (readings[0].read(batch),)
-        return tuple([reading.read(batch) for reading in readings])
+        return tuple([reading.read(batch) for reading in self._readings])
 
     def agree(self, infos: Sequence[RowInfo]) -> bool:
         """Whether schemas that share a reading have equal row information."""

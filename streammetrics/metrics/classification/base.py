@@ -430,15 +430,25 @@ class AveragedMetric(NumberOrArray[NoAverage], ContingencyMetric[float | Labelle
         return self._positive_label if self.average == "binary" else None
 
     def _confusion(self, table: Any) -> Confusion:
-        """Return the counts per class; with `multilabel` per label or per kind of row."""
-        if not self.multilabel:
-            return self._with_positive(super()._confusion(table))
-        counts: Any
-        if isinstance(table, LabelTables | PartialLabelTables):
-            counts = LabelCounts.of(table, self.labels)
-        else:
-            counts = RowCounts.of(table, joined=self.average == "micro")
-        return cast("Confusion", counts)
+        """Return the counts per class; with `multilabel` per label or per kind of row.
+
+        The positive class is in the table even if it has no rows. Values that need none of its
+        rows, such as specificity, are then defined.
+        """
+        if self.multilabel:
+            counts: Any
+            if isinstance(table, LabelTables | PartialLabelTables):
+                counts = LabelCounts.of(table, self.labels)
+            else:
+                counts = RowCounts.of(table, joined=self.average == "micro")
+            return cast("Confusion", counts)
+        found = super()._confusion(table)
+        labels = found.labels
+        if self.average != "binary" or len(labels) > 1:
+            return found
+        positive = self._positive_label
+        alike = not labels or isinstance(labels[0], str) == isinstance(positive, str)
+        return found.with_class(positive) if alike and positive not in labels else found
 
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> Floats:
         """Return the ratio of two counts per class, averaged over classes as configured.
@@ -497,18 +507,6 @@ class AveragedMetric(NumberOrArray[NoAverage], ContingencyMetric[float | Labelle
         if self.average is not None:
             return super()._listed(values, table)
         return [LabelledArray.of(each, table.labels_of(group)) for group, each in enumerate(values)]
-
-    def _with_positive(self, table: Confusion) -> Confusion:
-        """Return the table with the positive class, even if it has no rows.
-
-        Values that need none of its rows, such as specificity, are then defined.
-        """
-        labels = table.labels
-        if self.average != "binary" or len(labels) > 1 or self._positive_label in labels:
-            return table
-        positive = self._positive_label
-        alike = not labels or isinstance(labels[0], str) == isinstance(positive, str)
-        return table.with_class(positive) if alike else table
 
     def _positive(self, table: Confusion) -> int | Places:
         """Return the position of the positive class in each group."""

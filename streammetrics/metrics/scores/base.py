@@ -126,10 +126,12 @@ class CumulativeCounts:
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
         self._only: Steps | None = None  # the steps, once they are read, if they are one block
-        self._unit = 0  # exponent of the power of two that is the unit of amounts
+        self.counted = True  # whether amounts are integers, so that sums of them are exact
+        self.unit = 0  # exponent of the power of two that is the unit of amounts
         negatives, positives = histogram.totals()
         if not isinstance(positives, int) or positives * negatives > COUNTABLE:
-            self._weighed, self._unit = _weighed(histogram, negatives > 0, positives > 0)
+            self._weighed, self.unit = _weighed(histogram, negatives > 0, positives > 0)
+            self.counted = False
             total, positives = positives, float(self._weighed.tp[0])
             negatives = float(self._weighed.fp[0])
             self.least, self.one = 0.0, positives / total if total else 1.0
@@ -149,16 +151,6 @@ class CumulativeCounts:
     def rows(self) -> float:
         """The weight of all rows, not scaled."""
         return float(sum(map(float, self._histogram.totals())))
-
-    @property
-    def counted(self) -> bool:
-        """Whether the amounts are integers, so that their sums and comparisons are exact."""
-        return self._weighed is None
-
-    @property
-    def unit(self) -> int:
-        """The exponent of the power of two that is the unit of amounts."""
-        return self._unit
 
     def largest_gap(self) -> float:
         """Return max |TP / P - FP / N| over the edges of cells, rounded once; both have rows."""
