@@ -10,6 +10,7 @@ from streammetrics.core import tuning
 from streammetrics.core.counting import GroupCodes
 from streammetrics.core.fields import histograms
 from streammetrics.core.fields.histograms import GroupedHistograms
+from streammetrics.statistics import buffered
 from streammetrics.statistics.buffered import (
     BufferedStates,
     GroupedRows,
@@ -17,7 +18,6 @@ from streammetrics.statistics.buffered import (
     in_order,
     rows_of,
 )
-from streammetrics.statistics.grouped import buffered
 from streammetrics.statistics.histograms import ScoreHistogram
 
 GROUPS = 7
