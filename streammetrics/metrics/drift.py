@@ -371,14 +371,14 @@ class _SampleCells(NamedTuple):
             sides = (self.current, self.reference)
             a, b = (np.diff(side[below], prepend=0, append=side[-1]) for side in sides)
             return a, b, 0
-        sums, exponent = self.stairs.exact_sums_above(below)
+        sums, exponent = self.stairs.histogram.sums_above(below)
         reference, current = np.array([*-np.diff(sums, axis=0), sums[-1]], object).T
         return current, reference, exponent
 
     def _smallest(self, first: Places, last: Places, bins: int) -> Places:
         """Return the cells of quantiles of the reference, by exact sums of weights."""
         near = np.unique(np.concatenate([*map(np.arange, first, last + 1)]))
-        sums, _ = self.stairs.exact_sums_above(near + 1)
+        sums, _ = self.stairs.histogram.sums_above(near + 1)
         total = sums[0, 0]
         reached = (total - sums[1:, 0]) * bins
         return near[np.searchsorted(reached, np.array([k * total for k in range(1, bins)]))]

@@ -226,8 +226,8 @@ def roc_areas(
 
     The areas are the smallest, the one with ties, and the largest.
     """
-    if stairs.counted and rate >= 1:
-        twice, unsure = stairs.area()
+    if stairs.counted and rate >= 1 and (areas := stairs.histogram.area()):
+        twice, unsure = areas
         pairs = 2 * int(stairs.positives) * int(stairs.negatives)
         return [twice - unsure, twice, twice + unsure], pairs
     # Sums of cells and not their rounded total, so that a perfect ranking has exactly 2 P N.

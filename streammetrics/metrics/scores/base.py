@@ -121,7 +121,7 @@ class CumulativeCounts:
     """
 
     def __init__(self, histogram: SortedHistogram, whole: bool, logits: bool) -> None:
-        self._histogram, self.logits = histogram, logits
+        self.histogram, self.logits = histogram, logits
         self._mirrors: CumulativeCounts | None = None
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
@@ -140,7 +140,7 @@ class CumulativeCounts:
     @property
     def exact(self) -> bool:
         """Whether no cell holds several distinct scores."""
-        return self._histogram.exact
+        return self.histogram.exact
 
     @property
     def share(self) -> float:
@@ -150,7 +150,7 @@ class CumulativeCounts:
     @property
     def rows(self) -> float:
         """The weight of all rows, not scaled."""
-        return float(sum(map(float, self._histogram.totals())))
+        return float(sum(map(float, self.histogram.totals())))
 
     def largest_gap(self) -> float:
         """Return max |TP / P - FP / N| over the edges of cells, rounded once; both have rows."""
@@ -173,7 +173,7 @@ class CumulativeCounts:
             every, others = int(self.positives), int(self.negatives)
             gaps = [(s.tp * others - s.fp * every) / (every * others) for s in self.steps()]
             return np.concatenate(gaps)
-        (fp, fp_tail, n, n_tail), (tp, tp_tail, p, p_tail) = self._histogram.shares_above()
+        (fp, fp_tail, n, n_tail), (tp, tp_tail, p, p_tail) = self.histogram.shares_above()
         (one, lost), (other, more) = product_and_error(tp, n), product_and_error(fp, p)
         tails = (tp * n_tail + tp_tail * n) - (fp * p_tail + fp_tail * p)
         whole, rest = product_and_error(np.asarray(p), n)
@@ -181,24 +181,10 @@ class CumulativeCounts:
         scale = whole + (rest + (p * n_tail + p_tail * n))
         return ((one - other) + ((lost - more) + tails)) / scale
 
-    def area(self) -> tuple[int, int]:
-        """Return `SortedHistogram.area`; the amounts must be integers."""
-        area = self._histogram.area()
-        assert area is not None
-        return area
-
     def sums_above(self, places: Places) -> list[list[int]]:
         """Return the exact weights of negatives and positives: in all, then from each cell up."""
-        sums: list[list[int]] = self.exact_sums_above(places)[0].tolist()
+        sums: list[list[int]] = self.histogram.sums_above(places)[0].tolist()
         return sums
-
-    def exact_sums_above(self, places: Places) -> tuple[Array, int]:
-        """Return `sums_above` as an array (k + 1, 2), and the exponent of their unit."""
-        return self._histogram.sums_above(places)
-
-    def parted(self, places: Places) -> tuple[Array, Array]:
-        """Return negatives and positives (k, 2): from each given cell up, and below it."""
-        return self._histogram.parted(places)
 
     def cuts(self, thresholds: Floats) -> Floats:
         """Return thresholds, as logits if scores are kept as logits."""
@@ -218,7 +204,7 @@ class CumulativeCounts:
 
     def quantiles(self, levels: Sequence[Fraction]) -> tuple[Floats, Floats]:
         """Return the edges of the cells in which each share of all rows is reached."""
-        edges = cells_at(self._histogram, levels)
+        edges = cells_at(self.histogram, levels)
         return np.array([low for low, _ in edges]), np.array([high for _, high in edges])
 
     def steps(self) -> Iterator[Steps]:
@@ -231,7 +217,7 @@ class CumulativeCounts:
             yield one
             return
         tp, fp = int(self.positives), int(self.negatives)
-        for place, (low, high, single, (n, p)) in enumerate(self._histogram.cells()):
+        for place, (low, high, single, (n, p)) in enumerate(self.histogram.cells()):
             steps = Steps(low, high, single, p, n, tp, fp)
             tp, fp = tp - int(p.sum()), fp - int(n.sum())
             if not place and tp == fp == 0:

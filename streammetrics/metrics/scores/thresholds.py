@@ -574,7 +574,7 @@ def _points(
         table = (known.tn, known.fp, known.fn, known.tp)
         tn, fp, fn, tp = (entry[places].astype(np.float64) for entry in table)
     else:
-        (fp, tp), (tn, fn) = (each.T for each in stairs.parted(places))
+        (fp, tp), (tn, fn) = (each.T for each in stairs.histogram.parted(places))
     return ConfusionPoints(tn, fp, fn, tp, cuts)
 
 
