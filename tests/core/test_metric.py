@@ -235,6 +235,26 @@ def test_set_refuses_whole_batches(call, message):
     assert fed.to_bytes() == before
 
 
+def test_a_set_takes_other_names_after_an_update():
+    one, weight = sm.MetricSet({"acc": sm.Accuracy(), "f1": sm.F1()}), [1.0, 2.0, 1.0, 1.0, 3.0]
+    one.update(y_true=Y, y_pred=Y)
+    one.update(y_pred=1 - Y, sample_weight=weight, y_true=Y)
+    for columns, message in (
+        ({"y_true": Y, "y_pred": None}, "y_pred is None; pass its values"),
+        ({"y_true": Y, "y_prd": Y}, "no input is called 'y_prd'; did you mean 'y_pred'"),
+        ({"y_true": Y}, "no column 'y_pred'; there are: 'y_true'"),
+        ({}, "there are: none"),
+    ):
+        with pytest.raises(sm.InvalidBatchError, match=message):
+            one.update(**columns)
+    one.update(y_true=Y, y_pred=Y)
+    other = sm.MetricSet({"acc": sm.Accuracy(), "f1": sm.F1()}, columns={"sample_weight": "w"})
+    other.update({"y_true": Y, "y_pred": 1 - Y, "w": weight})
+    for _ in range(2):
+        other.update({"y_true": Y, "y_pred": Y, "w": np.ones(5)})
+    assert one.compute() == other.compute()
+
+
 @pytest.mark.parametrize("name", [1, None, ("a", 1)])
 def test_a_set_has_names_that_its_bytes_can_hold(name):
     with pytest.raises(TypeError, match="a metric is named by a string, not by"):
