@@ -60,7 +60,7 @@ _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDS = (  # end-of-day forms: pattern, its replacement, and the offset to add
     (re.compile(r"(?<=[T ])24:?00(?=(:?00(\.0+)?)?([Z+-]|$))"), "00:00", timedelta(days=1)),
-    (re.compile(r"(?<=[T ][0-9]{2}:[0-9]{2}):60(\.0+)?(?=[Z+-]|$)"), ":59", timedelta(seconds=1)),
+    (re.compile(r"(?<=[T ][0-9]{2}:[0-9]{2}):60(?=[Z+.-]|$)"), ":59", timedelta(seconds=1)),
 )
 _DTYPE = np.dtype("datetime64[ns]")
 

@@ -752,7 +752,7 @@ class Journal:
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
-        self.is_gone = isinstance(error, MissingStoreError)
+        self.is_gone |= isinstance(error, MissingStoreError)  # until something can be written
         now = time.monotonic()
         self._busy = self._busy or now
         if _code(error) == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:

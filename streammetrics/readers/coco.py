@@ -8,6 +8,7 @@ file is a list of objects with ``image_id``, ``category_id``, ``bbox`` and ``sco
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -95,7 +96,7 @@ class CocoPiece:
         true = _by_image({self.annotations: told["annotations"]}, "annotations", places, sizes)
         found = {source: _parsed(source, list, "a list of results") for source in self.results}
         pred = _by_image(found, "results", places, sizes)
-        names = _names(told.get("categories") or [])
+        names = _names(told.get("categories") or [], self.annotations)
         columns = {
             "true_boxes": true.masks() if self.masks else true.numbers("bbox"),
             "true_labels": true.labels(names),
@@ -135,8 +136,13 @@ def _ids(images: Sequence[Json], source: Source) -> set[Json]:
     return found
 
 
-def _names(categories: Sequence[Json]) -> dict[Json, Json]:
+def _names(categories: Json, source: Source) -> dict[Json, Json]:
     """Return the name of each category, or its id if names are missing or not unique."""
+    if not isinstance(categories, list):
+        raise InvalidBatchError(f"{source}: its categories are no list")
+    for number, category in enumerate(categories):
+        told = category.get("id") if isinstance(category, dict) else None
+        _check_category(told, f"{source}: entry {number} of its categories", "id")
     ids = [category["id"] for category in categories]
     names = [category.get("name") for category in categories]
     known = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
@@ -183,9 +189,13 @@ def _image(
     if sizes is None and not (
         isinstance(box, list) and len(box) == 4 and all(map(_is_number, box))
     ):
-        raise InvalidBatchError(f"{title} has a bbox that is not of four numbers: {box!r:.60}")
-    if not _is_number(entry[last]):
-        raise InvalidBatchError(f"{title} has no number as {last!r}: {entry[last]!r:.60}")
+        raise InvalidBatchError(
+            f"{title} has a bbox that is not of four finite numbers: {box!r:.60}"
+        )
+    for key, value in ((last, entry[last]), ("iscrowd", entry.get("iscrowd", 0))):
+        if not _is_number(value) and not (key == "iscrowd" and isinstance(value, bool)):
+            raise InvalidBatchError(f"{title} has no finite number as {key!r}: {value!r:.60}")
+    _check_category(entry["category_id"], title, "category_id")
     place = places.get(entry["image_id"]) if isinstance(entry["image_id"], int | str) else None
     if place is None:
         raise InvalidBatchError(
@@ -194,6 +204,12 @@ def _image(
     if sizes is not None:
         entry["segmentation"] = _mask(box, sizes[entry["image_id"]], title)
     return place
+
+
+def _check_category(value: object, title: str, key: str) -> None:
+    """Raise if the id of a category is neither a number nor text."""
+    if not isinstance(value, str) and not _is_number(value):
+        raise InvalidBatchError(f"{title} has neither a number nor text as {key!r}: {value!r:.60}")
 
 
 def _mask(told: Json, image: Document, title: str) -> str:
@@ -217,4 +233,7 @@ def _mask(told: Json, image: Document, title: str) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether a value is a number that float64 can hold; JSON of Python may be NaN or infinite."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from streammetrics.core.columns.batch import asks_for, is_glob
@@ -259,7 +260,33 @@ def _of_lists(lines: bytes, names: Sequence[str], where: str, row: int) -> dict[
             ) from None
         for name in names:
             values[name].append(found.get(name))
-    return {name: _lists(values[name], name, where, row) for name in names}
+    columns = {name: _lists(values[name], name, where, row) for name in names}
+    infinite = [name for name, column in columns.items() if _is_infinite(column)]
+    rows = io.BytesIO(lines) if infinite else ()
+    for at, line in enumerate(line for line in rows if not line.isspace()):
+        texts = _spelled(line)
+        for name in infinite:
+            if (text := _overflow(texts.get(name))) is not None:
+                raise InvalidBatchError(
+                    f"{where}: {name} holds {text:.40} in row {row + at}, {BEYOND}", name, row + at
+                )
+    return columns
+
+
+def _is_infinite(column: Any) -> bool:
+    """Whether lists, or lists of lists, hold an infinite number."""
+    while pa.types.is_list(column.type):
+        column = column.flatten()
+    return pa.types.is_floating(column.type) and bool(np.isinf(column.to_numpy(False)).any())
+
+
+def _overflow(texts: object) -> str | None:
+    """Return the first finite number of lists, as text, that is infinite as a float64."""
+    if isinstance(texts, list):
+        return next(filter(None, map(_overflow, texts)), None)
+    if not isinstance(texts, str) or not texts[-1:].isdigit():
+        return None
+    return texts if math.isinf(float(texts)) else None
 
 
 def _lists(values: Sequence[object], name: str, where: str, row: int) -> pa.Array[Any]:

@@ -649,6 +649,8 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         places, names = coded_labels(labels)
         counted = codes != ((1 << len(of.ious)) - 1) << len(of.ious)
         boxes, areas = np.nonzero(counted)
+        if not boxes.size:  # crowds have matched all of them
+            return dict(value)
         columns = places[boxes], areas, codes[boxes, areas]
         order = np.lexsort(columns[::-1])
         keys = np.stack(columns)[:, order]

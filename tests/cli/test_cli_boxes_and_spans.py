@@ -128,11 +128,18 @@ ENTRY = {"image_id": 1, "category_id": 0, "bbox": [0, 0, 1, 1], "score": 0.5}
     [
         ([ENTRY, {**ENTRY, "image_id": 99}], "found.json: entry 1 of its results is of image 99"),
         ([{**ENTRY, "bbox": [1, 2]}], r"entry 0 of its results has a bbox that is not of four"),
-        ([{**ENTRY, "score": None}], "entry 0 of its results has no number as 'score': None"),
+        (
+            [{**ENTRY, "score": None}],
+            "entry 0 of its results has no finite number as 'score'",
+        ),
         (
             [{k: ENTRY[k] for k in ENTRY if k != "bbox"}],
             "has no 'bbox'; for masks, add --param box_format=rle",
         ),
+        ([{**ENTRY, "score": float("nan")}], "no finite number as 'score': nan"),
+        ([{**ENTRY, "score": 10**400}], "no finite number as 'score': 1000"),
+        ([{**ENTRY, "bbox": [0, 0, 1, float("inf")]}], "a bbox that is not of four finite numbers"),
+        ([{**ENTRY, "category_id": [1]}], "neither a number nor text as 'category_id': [1]"),
         ([3], "entry 0 of its results is not an object"),
         ({"annotations": []}, "found.json: is not a list of results"),
         ([{**ENTRY, "bbox": [0, 0, -1, 1]}], "has a box of negative width or height"),
@@ -152,6 +159,15 @@ def test_mistakes_of_results_name_the_entry(mistake, small, entries, message):
         ({"images": []}, "has no list of 'annotations'"),
         ({"images": [{}], "annotations": []}, "entry 0 of its images has no 'id'"),
         ({"images": [{"id": 1}, {"id": "a"}], "annotations": []}, "are numbers, others text"),
+        ({"images": [], "annotations": [], "categories": "cat"}, "its categories are no list"),
+        (
+            {"images": [], "annotations": [], "categories": [{}]},
+            "entry 0 of its categories has neither a number nor text as 'id'",
+        ),
+        (
+            {"images": [{"id": 1}], "annotations": [{**ENTRY, "area": 1, "iscrowd": "no"}]},
+            "entry 0 of its annotations has no finite number as 'iscrowd': 'no'",
+        ),
     ],
 )
 def test_what_is_no_file_of_annotations_is_told(mistake, small, value, message):

@@ -183,6 +183,19 @@ def test_bounds_hold_for_all_scores_that_give_one_state():
         assert max(values) <= sides[blob].high
 
 
+def test_images_whose_boxes_all_match_crowds_add_nothing():
+    """A batch without a box that counts was dropped, with an error."""
+    crowd = {**ONE, "true_crowd": [[1]]}
+    metric = sm.BoxAveragePrecision()
+    with pytest.warns(sm.UndefinedMetricWarning, match="BoxAveragePrecision"):
+        assert math.isnan(metric.update(**crowd).compute())
+    assert metric.update(**ONE).compute() == metric.copy().reset().update(**ONE).compute()
+    one_by_one, rows = precision(), images(np.random.default_rng(3), 30)
+    for place in range(30):
+        one_by_one.update(**{name: column[place : place + 1] for name, column in rows.items()})
+    assert one_by_one.to_bytes() == precision().update(**rows).to_bytes()
+
+
 def test_forms_of_boxes():
     rng = np.random.default_rng(1)
     corner, size = rng.integers(0, 50, (2, 30, 2)), 2 * rng.integers(1, 20, (2, 30, 2))

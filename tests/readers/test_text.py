@@ -408,6 +408,15 @@ def test_a_number_beyond_float64_is_no_infinity(tmp_path, number):
             counted(tmp_path, text_)
     with pytest.raises(sm.InvalidBatchError, match=r"v holds .* in row 1, which is beyond float64"):
         counted(tmp_path, f'{{"v": 1}}\n{{"v": {number}}}\n', "v.jsonl")
+    boxes = '{"boxes": [[0, 0, 9, 9]], "labels": ["a"], "scores": [%s]}\n'
+    names = {f"{side}_{name}": name for side in ("true", "pred") for name in ("boxes", "labels")}
+    names["pred_scores"] = "scores"
+    suite = sm.MetricSet({"ap": sm.BoxAveragePrecision()}, columns=names)
+    (tmp_path / "t.jsonl").write_text(boxes % 1 + boxes % number)
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"scores holds .* in row 1(, which is beyond|; lists of)"
+    ):
+        sm.evaluate(suite, tmp_path / "t.jsonl")
     for infinity in ("inf", "+Infinity", " INF"):
         assert counted(tmp_path, f"v\n{infinity}\n") == (1, 0, float("inf"))
 

@@ -198,6 +198,22 @@ def test_divergences_of_nearly_equal_distributions():
     assert sm.KLDivergence().update([[1.0, 0.0]], [[1.0, 0.0]]).compute() == 0.0
 
 
+@pytest.mark.parametrize("share", [3e-16, 2e-16, 1e-16, 1e-300])
+def test_divergences_of_tiny_probabilities_are_not_negative(share):
+    """A clipped prediction was in the logarithm only, and not beside it."""
+    q = share * np.array([0.0, 0.1, 0.5, 0.7, 0.999, 1.0, 3.0])
+    p = np.full(q.size, share)
+    two = np.stack([p, 1 - p], axis=1), np.stack([q, 1 - q], axis=1)
+    clipped = np.maximum(q, np.minimum(p, 2.0**-52))
+    exact = [a * (a / b).ln() - a + b for a, b in pairs(p, clipped)]
+    rest = [a * (a / b).ln() - a + b for a, b in pairs(*(side[:, 1] for side in two))]
+    found = each_row(sm.KLDivergence(), *two)
+    for value, a, b in zip(found, exact, rest, strict=True):
+        assert value >= 0
+        assert abs(Decimal(value) - (a + b)) <= Decimal("1e-12") * (a + b) + Decimal("1e-90")
+    assert min(each_row(sm.KLDivergence(), p, q)) >= 0
+
+
 def test_divergences_and_cross_entropies_of_two_classes():
     p = probabilities(8)
     q = np.clip(p * (1 + 1e-7 * np.random.default_rng(9).normal(size=p.size)), 1e-15, 1 - 1e-15)

@@ -535,8 +535,8 @@ class KLDivergence(DistributionMetric):
     probabilities. The last two terms add up to 0 over a row; with them no term is negative, and
     none loses its digits where p and q are nearly equal.
 
-    Predictions below 2**-52 count as 2**-52 if the true probability is larger; predictions given
-    as logits are used as they are.
+    Predictions below 2**-52 count as 2**-52, or as the true probability if that is smaller;
+    predictions given as logits are used as they are.
 
     The other parameters are those of `MeanOfRows`.
 

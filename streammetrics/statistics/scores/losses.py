@@ -526,9 +526,10 @@ class DistributionSum(RowSum):
 def _divergence(p: Floats, q: Floats, apart: Floats) -> Floats:
     """Return p log(p / q) - p + q, which is never negative; q - p sums to 0 over a row.
 
-    q is clipped below at the smaller of p and `EPSILON`.
+    q is clipped below at the smaller of p and `EPSILON`, in both places.
     """
     at_least = np.maximum(q, np.minimum(p, EPSILON))
+    apart = np.where(at_least > q, p - at_least, apart)
     return np.where(p > 0, deviance(p, np.where(p > 0, at_least, 1.0), apart), q)
 
 
