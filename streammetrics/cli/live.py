@@ -595,7 +595,7 @@ def _check_address(target: str) -> None:
 def open_store(
     found: Settings, advice: str = "give the address of the service, http://..."
 ) -> Iterator[Live]:
-    """Open the live state in the store of a configuration.
+    """Open the live state in the store of a configuration, to read it.
 
     Raises:
         CommandError: There is no store; the message ends with `advice`.
@@ -604,7 +604,10 @@ def open_store(
     if store is None or not os.path.exists(store):
         lack = "has no store" if store is None else f"has a store, {store}, that does not exist yet"
         raise CommandError(f"{found.path} {lack}: {advice}")
-    with found.live() as live:
+    with (
+        maintenance.readable(store) as path,
+        replace(found, options={**found.options, "store": path}).live() as live,
+    ):
         if found.server.clock == "wall":
             live.now(time.time())
         yield live
@@ -823,7 +826,7 @@ def forget(
     if store is None:
         raise CommandError(f"{config} has no store: there is nothing to forget")
     maintenance.check_unused(store)
-    with open_store(found) as opened:
+    with found.live() as opened:
         journal = opened._ingest.journal
         assert journal is not None  # there is a store
         told = journal.rewrite(lambda pipeline: forget_rows(pipeline, keys, known))
