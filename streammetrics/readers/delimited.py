@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 import pyarrow as pa
 
+from streammetrics._command import expect_foreign_threads
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
 from streammetrics.readers.numbers import alike, exact, is_number, long_places, trimmed
@@ -57,6 +58,7 @@ class _Ended:
 
     Arrow reads and parses ahead in threads that call Python. A thread that does so while the
     interpreter shuts down hangs or aborts the process, so a caller that stops reading calls `stop`.
+    A thread that has not run until then may still do so: a command ends without the shutdown.
     """
 
     closed = False
@@ -80,6 +82,8 @@ class _Ended:
 
     def stop(self, batches: Iterable[object]) -> None:
         """End the text here, and wait until Arrow's threads have seen the end."""
+        if not self._ended.is_set():
+            expect_foreign_threads()
         if not self._reading.acquire(timeout=_BLOCKED):
             return
         self._stopped = True
