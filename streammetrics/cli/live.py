@@ -129,8 +129,9 @@ def init(
     return CommandResult(f"wrote {path}: streammetrics live serve {path} runs it\n")
 
 
-def _check_store(title: str, path: str | None) -> None:
-    """Raise unless a store, and files beside it, can be written."""
+def _check_store(title: str, found: Settings) -> None:
+    """Raise unless the store of a configuration, and files beside it, can be written."""
+    path = found.options["store"]
     if path is None:
         return
     folder = os.path.dirname(path) or "."
@@ -140,6 +141,8 @@ def _check_store(title: str, path: str | None) -> None:
         if os.path.exists(path):
             os.close(os.open(path, os.O_RDWR))
             maintenance.check(path)
+            if os.path.getsize(path):
+                found.check_store()
     except OSError as error:
         raise CommandError(
             f"{title}: live.store: {path!r} cannot be written ({error.strerror or error}): give "
@@ -182,7 +185,7 @@ def check(
     lines = []
     for name, found in models.items():
         title = f"{config}#{name}" if name else config
-        _check_store(title, found.options["store"])
+        _check_store(title, found)
         lines += [f"{title} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
         if rows_per_minute is not None:
             lines += sized(found, rows_per_minute, slices or 1)

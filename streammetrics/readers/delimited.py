@@ -58,12 +58,13 @@ class _Ended:
 
     Arrow reads and parses ahead in threads that call Python. A thread that does so while the
     interpreter shuts down hangs or aborts the process, so a caller that stops reading calls `stop`.
-    A thread that has not run until then may still do so: a command ends without the shutdown.
+    One may still be on its way out of the last call then, so a command ends without the shutdown.
     """
 
     closed = False
 
     def __init__(self, stream: io.BufferedReader, row: bytes) -> None:
+        expect_foreign_threads()
         self._stream, self._row, self._before = stream, row, b""
         self._reading, self._stopped, self._ended = threading.Lock(), False, threading.Event()
 
@@ -82,8 +83,6 @@ class _Ended:
 
     def stop(self, batches: Iterable[object]) -> None:
         """End the text here, and wait until Arrow's threads have seen the end."""
-        if not self._ended.is_set():
-            expect_foreign_threads()
         if not self._reading.acquire(timeout=_BLOCKED):
             return
         self._stopped = True
