@@ -21,6 +21,7 @@ _PATIENCE = 5.0  # seconds for what cleans up, in which a second SIGTERM changes
 _raised = 0.0  # when SIGTERM came
 _interrupted = False  # whether Ctrl-C came
 _code: int | None = None  # the exit code of a process that `end_at_exit` ends
+_foreign = False  # whether threads that Python does not know may still call it
 
 
 def _is_command() -> bool:
@@ -86,14 +87,20 @@ def end_at_exit(code: int) -> None:
     """End this process with an exit code after all exit handlers, if daemon threads still run.
 
     The interpreter is not finalized then. While it is, Python ends each daemon thread that needs
-    it, and if that thread is inside C++ code, as of NumPy or Arrow, the process aborts.
+    it, and if that thread is inside C++ code, as of NumPy or Arrow, the process aborts or hangs.
     """
     global _code  # noqa: PLW0603 - an exit handler has no other memory
     _code = code
 
 
+def expect_foreign_threads() -> None:
+    """Treat threads of a library that may call Python until the end as daemon threads."""
+    global _foreign  # noqa: PLW0603 - an exit handler has no other memory
+    _foreign = True
+
+
 def _end() -> None:
-    if _code is None or threading.active_count() == 1:
+    if _code is None or not (_foreign or threading.active_count() > 1):
         return
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed

@@ -129,8 +129,9 @@ def init(
     return CommandResult(f"wrote {path}: streammetrics live serve {path} runs it\n")
 
 
-def _check_store(title: str, path: str | None) -> None:
-    """Raise unless a store, and files beside it, can be written."""
+def _check_store(title: str, found: Settings) -> None:
+    """Raise unless the store of a configuration, and files beside it, can be written."""
+    path = found.options["store"]
     if path is None:
         return
     folder = os.path.dirname(path) or "."
@@ -140,6 +141,8 @@ def _check_store(title: str, path: str | None) -> None:
         if os.path.exists(path):
             os.close(os.open(path, os.O_RDWR))
             maintenance.check(path)
+            if os.path.getsize(path):
+                found.check_store()
     except OSError as error:
         raise CommandError(
             f"{title}: live.store: {path!r} cannot be written ({error.strerror or error}): give "
@@ -182,7 +185,7 @@ def check(
     lines = []
     for name, found in models.items():
         title = f"{config}#{name}" if name else config
-        _check_store(title, found.options["store"])
+        _check_store(title, found)
         lines += [f"{title} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
         if rows_per_minute is not None:
             lines += sized(found, rows_per_minute, slices or 1)
@@ -595,7 +598,7 @@ def _check_address(target: str) -> None:
 def open_store(
     found: Settings, advice: str = "give the address of the service, http://..."
 ) -> Iterator[Live]:
-    """Open the live state in the store of a configuration.
+    """Open the live state in the store of a configuration, to read it.
 
     Raises:
         CommandError: There is no store; the message ends with `advice`.
@@ -604,7 +607,10 @@ def open_store(
     if store is None or not os.path.exists(store):
         lack = "has no store" if store is None else f"has a store, {store}, that does not exist yet"
         raise CommandError(f"{found.path} {lack}: {advice}")
-    with found.live() as live:
+    with (
+        maintenance.readable(store) as path,
+        replace(found, options={**found.options, "store": path}).live() as live,
+    ):
         if found.server.clock == "wall":
             live.now(time.time())
         yield live
@@ -823,7 +829,7 @@ def forget(
     if store is None:
         raise CommandError(f"{config} has no store: there is nothing to forget")
     maintenance.check_unused(store)
-    with open_store(found) as opened:
+    with found.live() as opened:
         journal = opened._ingest.journal
         assert journal is not None  # there is a store
         told = journal.rewrite(lambda pipeline: forget_rows(pipeline, keys, known))

@@ -430,11 +430,16 @@ def keys_of(ids: object) -> NDArray[np.uint64]:
     try:
         blob = b"".join([_key(value, row) for row, value in enumerate(listed)])
     except InvalidBatchError as error:
-        if error.row is None or listed[error.row] is not None:
+        if error.row is None or not is_missing(listed[error.row]):
             raise
-        missing = np.array([value is None for value in listed])
+        missing = np.array([*map(is_missing, listed)])
         reject("id", "is missing (null)", missing, advice="every row needs an id")
     return np.frombuffer(blob, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value of a list is null or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def keys_of_checked(ids: list[Any]) -> NDArray[np.uint64]:
@@ -494,13 +499,18 @@ def versions_of(versions: object, n: int = 1) -> Ints:
     are_integers = array.ndim == 1 and array.dtype.kind in "iu"
     good = are_integers and array.size and array.min() >= 0 and array.max() < 1 << 63
     if not good and array.shape != (0,):
-        _no_version(versions if several and array.ndim and len(array) else [versions])
+        _no_version(versions if several and array.ndim and len(array) else [versions] * n)
     return array.astype(np.int64)
 
 
 def _no_version(versions: Any) -> NoReturn:
     """Raise for the first value that is not a valid version."""
-    listed = versions.tolist() if hasattr(versions, "tolist") else list(versions)
+    read = getattr(versions, "to_pylist", getattr(versions, "tolist", lambda: list(versions)))
+    listed = read()
+    missing = np.array([*map(is_missing, listed)])
+    if missing.any():
+        advice = "pass an integer from 0 to 2^63 - 1, or no versions"
+        reject("version", "is missing (null)", missing, advice=advice)
     good = [_is_integer(each) and 0 <= each < 1 << 63 for each in listed]
     row = good.index(False) if False in good else 0
     raise InvalidBatchError(

@@ -25,6 +25,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval, Result
 from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.live.events import is_missing
 from streammetrics.live.possible.remembered import Called, Classes, ScoreCells
 from streammetrics.live.rows import batch_of
 from streammetrics.live.samples import (
@@ -554,7 +555,7 @@ class Inputs:
         found = dict(row)
         for one in self.every:
             value = found.get(one.name, 0.0)
-            if one.kind == "number" and one.name in self.only and _is_missing(value):
+            if one.kind == "number" and one.name in self.only and is_missing(value):
                 found[one.name] = MISSING
         return found
 
@@ -610,10 +611,6 @@ def _holds_lists(texts: Any) -> bool:
         return True
     first = next((each for each in texts if each is not None), "")
     return not isinstance(first, str) and hasattr(first, "__len__")
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 # --- what users declare --------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
@@ -60,10 +61,32 @@ def compact(store: str) -> tuple[int, int]:
 
 
 def check(path: str) -> None:
-    """Raise `StreamMetricsError` unless a file is a store, or empty, as a new one is."""
+    """Raise `StreamMetricsError` unless a file is a whole store, or empty, as a new one is."""
     if not os.path.isfile(path) or os.path.getsize(path):
-        with _opened(path):
-            pass
+        with _opened(path) as db:
+            db.execute("begin")
+            _check(db, path)
+
+
+@contextmanager
+def readable(store: str) -> Iterator[str]:
+    """Yield the path of a store to read: a copy of it if it, or its folder, cannot be written.
+
+    Raises:
+        StreamMetricsError: The store cannot be read.
+    """
+    if _is_writable(store):
+        yield store
+        return
+    with TemporaryDirectory() as folder:
+        copy = os.path.join(folder, os.path.basename(store))
+        backup(store, copy)
+        yield copy
+
+
+def _is_writable(path: str) -> bool:
+    """Return whether SQLite can write a file, and its log beside it."""
+    return all(os.access(each, os.W_OK) for each in (path, os.path.dirname(path) or "."))
 
 
 @contextmanager
@@ -71,7 +94,11 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
     """Open a store, or a copy of one; errors name it."""
     if not os.path.isfile(path):
         raise StreamMetricsError(f"{path} does not exist, or is not a file")
-    uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+    log = f"{path}-wal"
+    mode = "mode=rw"
+    if not _is_writable(path):  # without a log, nobody else writes either
+        mode = "mode=ro" if os.path.exists(log) else "mode=ro&immutable=1"
+    uri = f"{Path(path).absolute().as_uri()}?{mode}"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)) as db:
             check_form(db, path)
@@ -81,7 +108,10 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         if is_damage(error):
             raise unreadable(path, error) from error
-        raise StreamMetricsError(f"{path}: {error}") from error
+        why = f"{path}: {error}"
+        if mode != "mode=rw":
+            why += f": this user may not write it: copy it, and {log} if there is one, elsewhere"
+        raise StreamMetricsError(why) from error
 
 
 def _check_unused(db: sqlite3.Connection, path: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 import pyarrow as pa
 
+from streammetrics._command import expect_foreign_threads
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
 from streammetrics.readers.numbers import alike, exact, is_number, long_places, trimmed
@@ -57,11 +58,13 @@ class _Ended:
 
     Arrow reads and parses ahead in threads that call Python. A thread that does so while the
     interpreter shuts down hangs or aborts the process, so a caller that stops reading calls `stop`.
+    One may still be on its way out of the last call then, so a command ends without the shutdown.
     """
 
     closed = False
 
     def __init__(self, stream: io.BufferedReader, row: bytes) -> None:
+        expect_foreign_threads()
         self._stream, self._row, self._before = stream, row, b""
         self._reading, self._stopped, self._ended = threading.Lock(), False, threading.Event()
 

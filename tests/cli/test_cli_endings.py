@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import signal
 import subprocess
@@ -308,15 +309,45 @@ def test_a_refused_row_ends_the_process_at_once(tmp_path):
         assert (run.returncode, said.count(b"\n")) == (2, 1), said
 
 
+SLOW = """
+import sys, time
+sys.argv[0] = "streammetrics"
+from streammetrics.cli import main
+from streammetrics.readers import delimited
+delimited._AHEAD = 0.0  # as on a machine on which the other threads do not get a turn
+read = delimited._Ended.read
+def slow(self, size):
+    time.sleep(0.2)
+    return read(self, size)
+delimited._Ended.read = slow
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_process_ends_while_arrow_reads_ahead(tmp_path, workers):
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.write("label,score\n1,0.5,3\n")
+        for _ in range(8):
+            file.write("1,0.5\n" * (1 << 20))
+    process = started("-c", SLOW, "evaluate", path, *BINARY, "--workers", workers)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1), err
+    assert "row 0 has 3 fields" in err
+
+
 ENDING = """
 import atexit, sys, threading
 atexit.register(print, "finalized")
-from streammetrics._command import end_at_exit
+from streammetrics._command import end_at_exit, expect_foreign_threads
 atexit.register(print, "written")
 sys.stdout.write("unflushed\\n")
 end_at_exit(3)
 if "thread" in sys.argv:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
+if "foreign" in sys.argv:
+    expect_foreign_threads()
 if "closed" in sys.argv:
     sys.stderr.close()
 if "raises" in sys.argv:
@@ -329,6 +360,7 @@ if "raises" in sys.argv:
     [
         ((), 0, "finalized\n"),
         (("thread",), 3, ""),
+        (("foreign",), 3, ""),
         (("thread", "closed"), 3, ""),
         (("raises",), 4, "finalized\n"),
     ],

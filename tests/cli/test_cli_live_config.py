@@ -428,3 +428,14 @@ def test_a_log_shows_how_often_alerts_change(command, mistake, tmp_path):
     log.write_text("time,y_true,y_pred\n")
     assert command("live", "check", path, "--reference", log).code != 0
     assert "--labels needs --reference" in mistake("live", "check", path, "--labels", log)
+
+
+def test_check_refuses_the_store_of_another_configuration(command, mistake, tmp_path):
+    path = written(tmp_path, '[metrics]\na = "Accuracy(threshold=0.5)"\n[live]\nstore = "a.db"\n')
+    assert command("live", "check", path).code == 0
+    assert not (tmp_path / "a.db").exists()
+    with settings(path).live() as live:
+        live.observe(time=1_700_000_000, y_true=1, y_score=0.5)
+    assert command("live", "check", path).code == 0
+    path.write_text(path.read_text().replace("0.5", "0.25"))
+    assert "a.db is of another configuration" in mistake("live", "check", path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -167,6 +168,39 @@ def test_windows_are_exported(tmp_path, run):
     assert sum(table["n_rows"].to_pylist()) == 200
     code, _, err = run("export", config, text, "--force", "--window", "7s")
     assert (code, "7s" in err) == (2, True)
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_a_store_that_may_not_be_written_is_read(tmp_path, run, monkeypatch, crashed):
+    folder = tmp_path / "shown"
+    folder.mkdir()
+    config, store = folder / "live.toml", folder / "live.db"
+    config.write_text(CONFIG)
+    from streammetrics.live.service.config import settings
+
+    (tmp_path / "live.toml").write_text(CONFIG)
+    with settings(tmp_path / "live.toml").live() as state:
+        state.observe(**rows(200)).flush()
+        if crashed:
+            for end in ("", "-wal", "-shm"):
+                shutil.copy(tmp_path / f"live.db{end}", f"{store}{end}")
+    if not crashed:
+        shutil.copy(tmp_path / "live.db", store)
+    expected = run("export", tmp_path / "live.toml", "-")
+
+    def contents():
+        return {each: each.read_bytes() for each in folder.iterdir() if each.suffix != ".db-shm"}
+
+    before = contents()
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith(str(folder)))
+    assert run("export", config, "-") == expected
+    assert expected[0] == 0
+    assert run("status", config)[0] == 0
+    assert run("backup", store, tmp_path / "copy.db")[0] == 0
+    assert contents() == before
+    code, _, err = run("compact", store)
+    why = "a service used" if crashed else "this user may not write it: copy it"
+    assert (code, why in err) == (2, True)
 
 
 def test_the_export_of_an_idle_store_ends_with_its_newest_event(tmp_path, run):

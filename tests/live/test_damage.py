@@ -75,6 +75,10 @@ def outcome(path):
         return b"", str(error)
 
 
+def copied(path):
+    maintenance.backup(path, path.with_name("copy.db"))
+
+
 def test_the_store_that_the_others_damage_is_whole(made, path):
     maintenance.backup(path, path.with_name("copy.db"))
     assert read(path) == read(path.with_name("copy.db")) == made[1]
@@ -102,7 +106,7 @@ def test_a_table_without_rows_is_noticed(path, table):
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"delete from {table}")
         db.commit()
-    for use in (read, lambda path: maintenance.backup(path, path.with_name("copy.db"))):
+    for use in (read, copied, maintenance.check):
         with pytest.raises(sm.StateFormatError, match=REFUSED):
             use(path)
 
@@ -135,7 +139,7 @@ def test_changed_rows_are_noticed(path, change):
     with closing(sqlite3.connect(path)) as db:
         db.execute(change)
         db.commit()
-    for use in (read, lambda path: maintenance.backup(path, path.with_name("copy.db"))):
+    for use in (read, copied, maintenance.check):
         with pytest.raises(sm.StateFormatError, match=REFUSED):
             use(path)
 
@@ -149,6 +153,19 @@ def test_flipped_bytes_are_noticed_or_change_nothing(made, path, flips):
         path.write_bytes(damaged)
         found, told = outcome(path)
         assert found == made[1] or ("live.db" in told and "is locked" not in told)
+
+
+def test_changed_bytes_of_folded_parts_are_noticed_by_whoever_reads_them(made, path):
+    with closing(sqlite3.connect(path)) as db:
+        folded = "from journal where seq <= (select through from base)"
+        (blob,) = db.execute(f"select blob {folded} order by seq desc limit 1").fetchone()
+        blob = blob[:-9] + bytes([blob[-9] ^ 1]) + blob[-8:]
+        db.execute(f"update journal set blob = ? where seq = (select max(seq) {folded})", (blob,))
+        db.commit()
+    for use in (copied, maintenance.check):
+        with pytest.raises(sm.StateFormatError, match=REFUSED):
+            use(path)
+    assert read(path) == made[1]
 
 
 def test_parts_deleted_under_a_service_are_noticed(path):

@@ -7,6 +7,8 @@ import uuid
 from itertools import islice, permutations, product
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 from live.events import START, fresh, joined, live
@@ -613,7 +615,6 @@ def test_rows_that_tell_nothing_new_are_not_read_again_and_those_that_do_are(mon
         "2",
         [[1]],
         [],
-        None,
         1.0,
         True,
         -1,
@@ -628,7 +629,43 @@ def test_a_version_that_is_none_takes_no_other_events_with_it(version):
     assert state.label(id="a", time=START, y_true=1).coverage("5min").labelled == 2
 
 
-@pytest.mark.parametrize("wrong", [-1, 2**63, "2", None, 1.5, [1]])
+@pytest.mark.parametrize(
+    "versions",
+    [
+        None,
+        [1, 2, None, None],
+        [1, 2, math.nan, math.nan],
+        pd.Series([1, 2, None, None]),
+        pa.array([1, 2, None, None]),
+        np.array([1, 2, None, None]),
+    ],
+)
+def test_missing_versions_are_counted(versions):
+    state = joined().predict(id=[1, 2, 3, 4], time=[START] * 4, y_score=[0.5] * 4)
+    n, first = (4, 0) if versions is None else (2, 2)
+    found = rf"version is missing \(null\) in {n} rows, first in row {first}; pass an integer"
+    with pytest.raises(sm.InvalidBatchError, match=found) as raised:
+        state.label(id=[1, 2, 3, 4], time=[START] * 4, y_true=[1] * 4, version=versions)
+    assert (raised.value.row, raised.value.column) == (first, "version")
+    assert state.coverage("5min").labelled == 0
+
+
+@pytest.mark.parametrize("ids", [["a", math.nan], pd.Series(["a", None]), pa.array(["a", None])])
+def test_missing_ids_are_counted(ids):
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"id is missing \(null\) in 1 row, first in row 1"
+    ):
+        joined().predict(id=ids, time=[START] * 2, y_score=[0.5] * 2)
+
+
+@pytest.mark.parametrize("kind", ["predict", "label"])
+def test_an_event_whose_value_is_none_says_so(kind):
+    name = "y_score" if kind == "predict" else "y_true"
+    with pytest.raises(sm.InvalidBatchError, match=f"{name} is None; pass its values"):
+        getattr(joined(), kind)(id=1, time=START, **{name: None})
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**63, "2", 1.5, [1]])
 def test_a_version_that_is_none_is_told_by_its_row_and_not_among_all_others(wrong):
     versions = [*range(500), wrong, *range(500), wrong]
     n = len(versions)

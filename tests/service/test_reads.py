@@ -7,6 +7,7 @@ import json
 import re
 import threading
 import time
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -179,6 +180,11 @@ def answered(service, *paths):
     return found if len(paths) > 1 else found[0]
 
 
+def last(steps):
+    """Return the answer, which is the last of its steps."""
+    return [*steps][-1]
+
+
 def largest(answer):
     """Return what a refusal says may be asked instead."""
     assert answer.status_code == 422, answer.text
@@ -236,6 +242,86 @@ def test_more_states_than_a_request_may_merge_are_refused(monkeypatch):
     assert answered(service, f"/api/now?window={days + 1}d").status_code == 422
 
 
+def test_states_that_were_merged_before_cost_nothing(monkeypatch):
+    state, view = live(), PageView(window="2h", every="1h")
+    line = answers.WindowAnswers()
+    whole = last(line.read(state._queries, view, None, lambda: None, whole=True))
+    monkeypatch.setattr(answers, "BYTES", 0)
+    assert last(line.read(state._queries, view, None, lambda: None, whole=True)) == whole
+    with pytest.raises(answers.CostError, match="merge 0 MB of states: the largest span"):
+        last(answers.WindowAnswers().read(state._queries, view, None, lambda: None, whole=True))
+
+
+def test_series_are_read_in_turns(held, monkeypatch):
+    monkeypatch.setattr(http, "_TURN", 0.0)
+
+    async def ask():
+        service = made(live())
+        made_now = service.state.service._history._made
+        async with asking(service) as client:
+            long = asyncio.create_task(client.get("/api/series?window=1h&every=1h"))
+            await asyncio.to_thread(held.begun.wait, WAIT)
+            short = asyncio.create_task(client.get("/api/series?window=1h&every=1h&span=2h"))
+            while len(made_now) < 2:
+                await asyncio.sleep(0)
+            held.go_on.set()
+            found = await short
+            windows = held.windows
+            return found, windows, await long
+
+    short, windows, long = asyncio.run(ask())
+    assert len(short.json()["time"]) == 2
+    assert len(long.json()["time"]) > 48 > windows
+
+
+def test_a_wrong_request_waits_for_no_series(held):
+    wrong = {
+        "window=1h&every=x": "every='x'",
+        "window=7s&every=1min": "a window of 7s is not a whole number of panes",
+        "window=x": "window='x'",
+        "window=1h&every=5min&span=x": "span='x'",
+        "window=1h&every=5min&ago=x": "ago='x'",
+        "window=1h&every=5min&slice=x": "slice='x'",
+        'window=1h&every=5min&slice={"country":"DE"}': "nothing is sliced here",
+    }
+
+    async def ask():
+        async with asking(made(live())) as client:
+            reads = [client.get("/api/series?window=1h&every=5min"), client.get("/api/series")]
+            tasks = [asyncio.create_task(read) for read in reads]
+            await asyncio.to_thread(held.begun.wait, WAIT)
+            for query, why in wrong.items():
+                answer = await asyncio.wait_for(client.get(f"/api/series?{query}"), WAIT)
+                assert (answer.status_code, why in answer.text) == (400, True), answer.text
+            answer = await asyncio.wait_for(client.get("/api/now?window=7s"), WAIT)
+            assert (answer.status_code, "7s" in answer.text) == (400, True), answer.text
+            assert not any(task.done() for task in tasks)
+            held.go_on.set()
+            await asyncio.gather(*tasks)
+
+    asyncio.run(ask())
+
+
+def test_a_series_that_takes_too_long_ends_and_goes_on_when_asked_again(monkeypatch):
+    state, path = live(days=1), "/api/series?window=1h&every=1h"
+    whole = answered(made(state), path).json()
+    measured, of = [], answers.WindowRow.of
+    monkeypatch.setattr(
+        answers.WindowRow, "of", lambda found, window: measured.append(found) or of(found, window)
+    )
+    clock = SimpleNamespace(monotonic=time.monotonic, thread_time=lambda: 30 * len(measured))
+    monkeypatch.setattr(http, "time", clock)
+    monkeypatch.setattr(app, "_SECONDS", 200)  # so that each answer measures some windows
+    service, refused = made(state), 0
+    while (answer := answered(service, path)).status_code == 503:
+        assert answer.headers["retry-after"] == "1"
+        assert "more than 200 s of processor time: take a shorter span" in answer.json()["error"]
+        refused += 1
+    assert refused == len(measured) // 7 > 2
+    assert len({found.span for found in measured}) == len(measured)  # none is read twice
+    assert answer.json() == whole
+
+
 def test_what_the_configuration_has_is_never_refused(monkeypatch):
     monkeypatch.setattr(answers, "BYTES", 1)
     service = made(live(), window="5d", every="1d")
@@ -256,7 +342,7 @@ def test_a_line_is_measured_once(monkeypatch):
 
     def read():
         measured.clear()
-        return line.read(state._queries, view, None, lambda: None, whole=False)
+        return last(line.read(state._queries, view, None, lambda: None, whole=False))
 
     first = read()
     assert len(measured) >= len(first["time"]) > 48
@@ -298,14 +384,14 @@ def test_each_answer_adds_a_window_until_all_are_those_of_one_read(monkeypatch, 
     monkeypatch.setattr(answers, "FRESH", 0.0)
     state, view, measured = expired(default), PageView(window="1h", every="5min"), []
     of = answers.WindowRow.of
-    whole = answers.WindowAnswers().read(state._queries, view, None, lambda: None, whole=True)
+    whole = last(answers.WindowAnswers().read(state._queries, view, None, lambda: None, whole=True))
     monkeypatch.setattr(
         answers.WindowRow, "of", lambda found, window: measured.append(found) or of(found, window)
     )
     line, n = answers.WindowAnswers(), len(whole["time"])
     assert n == 25
     for known in range(1, n + 1):
-        found = line.read(state._queries, view, None, lambda: None, whole=False)
+        found = last(line.read(state._queries, view, None, lambda: None, whole=False))
         assert len(found["time"]) == known
         assert found["more"] == (known < n)
         assert len(measured) == known  # no window is read twice
@@ -319,9 +405,8 @@ def test_each_answer_adds_a_window_while_others_change(monkeypatch):
         end = state._queries.clock // 10**9
         row = {"y_true": known % 2, "y_score": 0.5, "country": "a"}
         state.observe(time=[end, end - 1800, end - 3600], **{k: [v] * 3 for k, v in row.items()})
-        found = line.read(
-            state._queries, PageView(window="1h", every="5min"), None, lambda: None, whole=False
-        )
+        view = PageView(window="1h", every="5min")
+        found = last(line.read(state._queries, view, None, lambda: None, whole=False))
         assert len(found["time"]) == known
     assert not found["more"]
 

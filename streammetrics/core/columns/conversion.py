@@ -542,7 +542,9 @@ def _read(value: object, name: str) -> Column:
         return from_items([value], name, _read)
     if isinstance(value, (list, tuple)):
         return from_items(value, name, _read)
-    if value is None or isinstance(value, (bytes, bytearray, complex)):
+    if value is None:
+        raise InvalidBatchError(f"{name} is None; pass its values", name)
+    if isinstance(value, (bytes, bytearray, complex)):
         refuse(name, f"{value!r:.40}", "pass an array")
     cls: object = type(value)
     try:

@@ -35,13 +35,14 @@ from streammetrics.live.spans import (
     metrics_of,
     number_of,
     slice_columns,
+    span_of,
     spans_of,
 )
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
@@ -139,6 +140,23 @@ def compared(models: Mapping[str, Queries], since: int) -> Document:
     }
 
 
+def check_window(queries: Queries, window: str) -> None:
+    """Raise ValueError if no window has this length."""
+    span_of(queries.config.tiers, window, -1, None, 0)
+
+
+def check_series(
+    queries: Queries, view: PageView, back: str | None, ago: str | None, only: str | None
+) -> None:
+    """Raise ValueError if parameters of a series cannot be read, or there are no such slices."""
+    spans_of(queries.config.tiers, view.window, view.every, -1, 0, 0)
+    for text, name in ((back, "span"), (ago, "ago")):
+        if text is not None:
+            duration(text, name)
+    if only is not None:
+        SliceKeys(queries.suite).shown(queries.suite._plan.start, ChosenSlice.read(only).by)
+
+
 class CostError(StreamMetricsError, ValueError):
     """A read would cost too much; the message names the largest one that is allowed."""
 
@@ -189,8 +207,8 @@ class WindowAnswers:
         whole: bool,
         ago: str | None = None,
         only: ChosenSlice | None = None,
-    ) -> Document:
-        """Return the windows, newest last, with each metric as columns.
+    ) -> Iterator[Document | None]:
+        """Yield ``None`` after each window, and at last the windows, with each metric as columns.
 
         The page gets the newest windows soon, and the next requests older ones, at least one each:
         `more` is true while there are some. A client that leaves loses nothing that was read.
@@ -208,25 +226,23 @@ class WindowAnswers:
         Raises:
             CostError: With `whole`, all windows cost more than a read may.
         """
-        tiers, spans = queries.config.tiers, queries.spans(view.window, view.every)
-        spans = _within(tiers, spans, back, ago)
-        if whole:
-            _check_spans(queries, spans, view, go_on)
+        spans = queries.spans(view.window, view.every)
+        spans = _within(queries.config.tiers, spans, back, ago)
         wanted = spans[-POINTS:]
         self._known = {span: self._known[span] for span in wanted if span in self._known}
-        others = {} if self._other is None else self._other._known
+        if whole:
+            yield from self._check(queries, spans, view, go_on)
         cost, added, more = 0, False, False
         until = math.inf if whole else time.monotonic() + FRESH
         rows: list[WindowRow] = []
         wholes = Wholes(queries.suite)
         for found in queries.windows(reversed(wanted), go_on):
-            before = self._known.get(found.span) or others.get(found.span)
-            if before is not None and same(before[0], found.parts):
-                row = before[1]
-            else:
+            row = self._known_row(found)
+            if row is None:
+                is_new = found.span not in self._known
                 cost += size_of(found.parts)
-                more = before is None and added and time.monotonic() >= until
-                added |= before is None
+                more = is_new and added and time.monotonic() >= until
+                added |= is_new
                 if more or (cost > BYTES and rows and not whole):
                     break
                 if only is None:
@@ -237,11 +253,44 @@ class WindowAnswers:
             coverage = _number(found.coverage) if only is None else None  # known of all rows alone
             self._known[found.span] = found.parts, row._replace(coverage=coverage)
             rows.append(self._known[found.span][1])
+            yield None
         complete = len(rows) == len(spans)
         while rows and not rows[-1].n_rows:
             rows.pop()  # the series begins with the first row
         told = {"window": view.window, "every": view.every, "complete": complete, "more": more}
-        return {**told, **_columns(rows[::-1])}
+        yield {**told, **_columns(rows[::-1])}
+
+    def _known_row(self, found: WindowRead) -> WindowRow | None:
+        """Return a window as it was read before; ``None`` if it was not, or has changed since."""
+        for line in (self, self._other):
+            before = None if line is None else line._known.get(found.span)
+            if before is not None and same(before[0], found.parts):
+                return before[1]
+        return None
+
+    def _check(
+        self, queries: Queries, spans: Sequence[Span], view: PageView, go_on: Callable[[], None]
+    ) -> Iterator[None]:
+        """Raise `CostError` if windows are too many, or too many states have to be merged."""
+
+        def refused(what: str, most: str, first: Span) -> CostError:
+            ends = [bounds_of(queries.config.tiers, span) for span in (spans[0], first, spans[-1])]
+            longest, whole = ends[2][1] - ends[1][1], ends[2][1] - ends[0][0]
+            return CostError(
+                f"windows of {view.window} every {view.every} over {shown_duration(whole)} {what}, "
+                f"and a request may {most}: the largest span is span={shown_duration(longest)}; "
+                "or take a larger every"
+            )
+
+        if len(spans) > POINTS:
+            raise refused(f"are {len(spans):,}", f"read {POINTS:,}", spans[-POINTS - 1])
+        cost = 0
+        for place, found in enumerate(queries.windows(reversed(spans), go_on)):
+            if self._known_row(found) is None:
+                cost += size_of(found.parts)
+                if place and cost > BYTES:
+                    raise refused("merge too much", f"merge {_size(BYTES)} of states", found.span)
+            yield None
 
 
 class WindowRow(NamedTuple):
@@ -327,24 +376,6 @@ def _within(
     until = ends[-1] - earlier
     since = -1 if length is None else until - length
     return [span for span, end in zip(spans, ends, strict=True) if since < end <= until]
-
-
-def _check_spans(
-    queries: Queries, spans: Sequence[Span], view: PageView, go_on: Callable[[], None]
-) -> None:
-    """Raise `CostError` if windows are too many, or their states exceed the limit of a read."""
-    cost = 0
-    for place, found in enumerate(queries.windows(reversed(spans), go_on)):
-        cost += size_of(found.parts)
-        if place and (place >= POINTS or cost > BYTES):
-            tiers = queries.config.tiers
-            end = bounds_of(tiers, spans[-1])[1]
-            longest, whole = (shown_duration(end - found.end), end - bounds_of(tiers, spans[0])[1])
-            raise CostError(
-                f"windows of {view.window} every {view.every} over {shown_duration(whole)} are "
-                f"{len(spans):,}; a request may read {POINTS:,} of them, and merge {_size(BYTES)} "
-                f"of states: the largest span is span={longest}; or take a larger every"
-            )
 
 
 def _size(n: int) -> str:

@@ -28,7 +28,7 @@ from streammetrics.live.exporting.prometheus import exposition
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import KEY, LONGEST_KEY, Intake, RefusalError, misread
 from streammetrics.live.service.delivery import Deliverer, Delivery
-from streammetrics.live.service.http import Cache, GoneError, Guard
+from streammetrics.live.service.http import Cache, GoneError, Guard, SlowError
 from streammetrics.live.service.monitoring import (
     ModelScrapes,
     Requests,
@@ -41,7 +41,7 @@ from streammetrics.live.store import StoreWarning
 from streammetrics.live.validation import truth_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.journal import Journal
     from streammetrics.live.queries import Queries
+    from streammetrics.live.service.http import Steps
     from streammetrics.live.service.replicas import Replicas
 
     GoOn = Callable[[], None]  # raises if no client waits any more
@@ -221,7 +222,7 @@ def _reading(summary: str, *parameters: str) -> dict[str, object]:
         **_refusals(400, 401, 403),
     }
     if parameters:
-        responses |= _refusals(422)
+        responses |= _refusals(422, 503)
         responses["304"] = {"description": "It is what If-None-Match says."}
     return {"get": {"summary": summary, "parameters": asked, "responses": responses}}
 
@@ -293,6 +294,7 @@ with needs("starlette", "live"):
 T = TypeVar("T")
 
 _SCRAPES = 4  # concurrent scrapes
+_SECONDS = 20  # seconds of processor time that a series may take
 _LINES = 8  # series whose windows are kept for the next request
 _OPEN = ("/", "/health", "/ready", "/openapi.json", *(f"/{name}" for name in FILES))
 _WINDOWS: dict[str, Callable[[Queries, PageView], Document]] = {  # answers about one window
@@ -458,12 +460,12 @@ class Duels:
             return JSONResponse({"error": str(error)}, 422)
         return _tagged(request, body, "application/json")
 
-    def _compare(self, names: Sequence[str], window: str | None, _: GoOn) -> Document:
+    def _compare(self, names: Sequence[str], window: str | None, _: GoOn) -> Iterator[Document]:
         models = {name: self._queries[name] for name in names}
         since = 0
         if window is not None and models:
             since = max(models[names[0]].clock - duration(window, "window"), 0)
-        return answers.compared(models, since)
+        yield answers.compared(models, since)
 
 
 async def _scraped(read: Callable[[], tuple[bytes, str]]) -> Response:
@@ -579,7 +581,7 @@ class Service:
         self._historian = ThreadPoolExecutor(1, "history")  # never delays reads of windows
         self._scraper = ThreadPoolExecutor(_SCRAPES, "scrapes")  # does not wait for other reads
         self._cache, self._quick = Cache(self._reader), Cache(self._scraper)
-        self._history = Cache(self._historian)
+        self._history = Cache(self._historian, _SECONDS)
         self._line = answers.WindowAnswers()  # series of the page
         self._lines: dict[tuple[object, ...], answers.WindowAnswers] = {}  # the last other ones
         self.intake = Intake(live, names, server, letters)
@@ -679,12 +681,14 @@ class Service:
         page = view == self._view and span is ago is only is None  # limited to what it may read
         key = ("series", view.window, view.every, span, ago, only, page)
 
-        def call(go_on: GoOn) -> Document:
+        def call(go_on: GoOn) -> Iterator[Json]:
             one = None if only is None else answers.ChosenSlice.read(only)
             line = self._line if page else self._line_of(key, self._line if only is None else None)
-            return line.read(self.queries, view, span, go_on, whole=not page, ago=ago, only=one)
+            yield from line.read(self.queries, view, span, go_on, whole=not page, ago=ago, only=one)
 
-        return await self._answer(request, key, call, self._cache if page else self._history)
+        cache = self._cache if page else self._history
+        check = partial(answers.check_series, self.queries, view, span, ago, only)
+        return await self._answer(request, key, call, cache, check)
 
     def _line_of(
         self, key: tuple[object, ...], other: answers.WindowAnswers | None
@@ -699,25 +703,25 @@ class Service:
     async def view(self, request: Request) -> Response:
         """Answer with what the page can show."""
 
-        def call(_: GoOn) -> Document:
-            return answers.view(self.queries, self._view)
+        def call(_: GoOn) -> Iterator[Json]:
+            yield answers.view(self.queries, self._view)
 
         return await self._answer(request, ("view",), call, self._quick)
 
     async def alerts(self, request: Request) -> Response:
         """Answer with the states of the alert rules."""
 
-        def call(_: GoOn) -> Document:
+        def call(_: GoOn) -> Iterator[Json]:
             found = self._watching.alerts() or self._watching.unjudged
-            return answers.alerts(self.queries, found, self._deliverer)
+            yield answers.alerts(self.queries, found, self._deliverer)
 
         return await self._answer(request, ("alerts",), call, self._quick)
 
     async def marks(self, request: Request) -> Response:
         """Answer with the marks on the charts, oldest first."""
 
-        def call(_: GoOn) -> Document:
-            return {"marks": [mark.to_dict() for mark in self._marks.read()]}
+        def call(_: GoOn) -> Iterator[Json]:
+            yield {"marks": [mark.to_dict() for mark in self._marks.read()]}
 
         return await self._answer(request, ("marks",), call, self._quick)
 
@@ -734,33 +738,45 @@ class Service:
         """Answer with one window; a window other than the page's must not cost too much."""
         view = self._asked(request)
 
-        def call(go_on: GoOn) -> Document:
+        def call(go_on: GoOn) -> Iterator[Json]:
             if view.window != self._view.window:
                 answers.check_cost(self.queries, view.window, go_on)
-            return _WINDOWS[name](self.queries, view)
+            yield _WINDOWS[name](self.queries, view)
 
-        return await self._answer(request, (name, view.window), call)
+        check = partial(answers.check_window, self.queries, view.window)
+        return await self._answer(request, (name, view.window), call, check=check)
 
     async def _answer(
         self,
         request: Request,
         key: tuple[object, ...],
-        call: Callable[[GoOn], Json],
+        call: Steps,
         cache: Cache | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> Response:
-        """Answer from the cache, or with 304 if the client has the current answer."""
+        """Answer from the cache, or with 304 if the client has the current answer.
 
-        def make(go_on: GoOn) -> Json:
-            return self._at_present(partial(call, go_on))
+        A request that `check` refuses waits for no other one.
+        """
+
+        def make(go_on: GoOn) -> Iterator[Json]:
+            yield from self._at_present(partial(call, go_on))
 
         path = f"/api/{key[0]}"
         known = _READS[path][1:]
         if wrong := misread(request, path, known):
             return RefusalError(422, wrong).answer
         try:
+            check()
             body = await (cache or self._cache).get(key, make, partial(_gone, request))
         except GoneError:
             return Response(status_code=499)  # nobody reads it
+        except SlowError:
+            why = (
+                f"this takes more than {_SECONDS} s of processor time: take a shorter span or a "
+                "larger every, or ask again, which goes on where this has ended"
+            )
+            return JSONResponse({"error": why}, 503, {"retry-after": "1"})
         except answers.CostError as error:
             return JSONResponse({"error": str(error)}, 422)
         except (StreamMetricsError, ValueError, TypeError) as error:

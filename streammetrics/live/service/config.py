@@ -21,6 +21,7 @@ from streammetrics.live.config import DEDUPE
 from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.inputs import inputs_of
+from streammetrics.live.journal import open_store
 from streammetrics.live.live import Live
 from streammetrics.live.service import toml
 from streammetrics.live.service.delivery import Delivery, receiver_of, silence_of
@@ -220,6 +221,16 @@ class Settings:
         if not store:
             options["store"] = None
         return Live(self.suite, **options)
+
+    def check_store(self) -> None:
+        """Open the store, or make it.
+
+        Raises:
+            StreamMetricsError: It cannot be opened, or has another configuration.
+        """
+        empty, store = self.live(store=False), self.options["store"]
+        pipeline = empty._shared.current
+        open_store(store, type(empty), pipeline, durable=False, timeout=1.0).close()
 
 
 def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:

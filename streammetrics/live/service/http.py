@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import math
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
@@ -24,61 +25,101 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Json
     from streammetrics.live.service.server import Server
 
+    # Begins an answer: yields None between two steps, and the answer as the last one. It may call
+    # its argument within a step, which raises if the answer need not be computed any more.
+    Steps = Callable[[Callable[[], None]], Iterator[Json]]
+
 
 _LEAST = 0.25  # minimum seconds to cache an answer
 _SHARE = 8  # an answer is cached for this multiple of its computation time
 _MOST = 64  # maximum number of cached answers
+_TURN = 0.02  # seconds after which an answer lets the next one compute a step
 
 
 class GoneError(Exception):
     """No client waits for an answer any more."""
 
 
-class Making:
-    """An answer that is being computed, and the number of clients that wait for it."""
+class SlowError(Exception):
+    """An answer takes more processor time than it may."""
 
-    def __init__(self) -> None:
+
+class Making:
+    """An answer that is being computed, and the number of clients that wait for it.
+
+    Args:
+        most: The seconds of processor time that it may take.
+    """
+
+    def __init__(self, most: float) -> None:
         self.waiting = 0
         self.over = False  # whether all clients have disconnected
+        self.is_partial = False
         self.task: asyncio.Task[bytes]
+        self.spent, self._began, self._most = 0.0, 0.0, most
 
     def go_on(self) -> None:
-        """Raise `GoneError` if no client waits any more."""
+        """Raise `GoneError` if no client waits any more, and `SlowError` if it takes too long."""
         if self.over:
             raise GoneError
+        if self.spent + time.thread_time() - self._began > self._most:
+            raise SlowError
+
+    def turn(self, steps: Iterator[Json]) -> bytes | None:
+        """Compute steps for a short time; return the body once the last one is done."""
+        end, self._began = time.monotonic() + _TURN, time.thread_time()
+        try:
+            while True:
+                self.go_on()
+                found: Any = next(steps)
+                if found is not None:
+                    self.is_partial = bool(found.get("more"))
+                    return json.dumps(found, separators=(",", ":"), allow_nan=False).encode()
+                if time.monotonic() >= end:
+                    return None
+        finally:
+            self.spent += time.thread_time() - self._began
 
 
 class Cache:
-    """Response bodies by request; slow ones are cached longer, to leave time for events."""
+    """Response bodies by request; slow ones are cached longer, to leave time for events.
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    Answers are computed in steps. Those in progress take turns, so that a long one does not hold up
+    short ones.
+
+    Args:
+        executor: Computes the steps.
+        most: The seconds of processor time that an answer may take.
+    """
+
+    def __init__(self, executor: Executor, most: float = math.inf) -> None:
+        self._executor, self._most = executor, most
         self._kept: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
         self._made: dict[Hashable, Making] = {}
 
     async def get(
         self,
         key: Hashable,
-        make: Callable[[Callable[[], None]], Json],
+        make: Steps,
         gone: Callable[[], Coroutine[Any, Any, None]],
     ) -> bytes:
         """Return the body for a key, computed if it is missing or expired.
 
         Args:
             key: Identifies the request.
-            make: Computes the answer. It calls its argument between two steps, which raises if no
-                client waits any more.
+            make: Begins the answer.
             gone: Waits until the client disconnects.
 
         Raises:
             GoneError: The client has disconnected.
+            SlowError: The answer takes more processor time than it may.
         """
         until, body = self._kept.get(key, (0.0, b""))
         if time.monotonic() < until:
             return body
         making = self._made.get(key)
         if making is None:
-            making = self._made[key] = Making()
+            making = self._made[key] = Making(self._most)
             making.task = asyncio.ensure_future(self._make(key, making, make))
             making.task.add_done_callback(_heard)
         making.waiting += 1
@@ -95,17 +136,16 @@ class Cache:
                 making.over = True
                 self._forget(key, making)
 
-    async def _make(
-        self, key: Hashable, making: Making, make: Callable[[Callable[[], None]], Json]
-    ) -> bytes:
-        loop = asyncio.get_running_loop()
+    async def _make(self, key: Hashable, making: Making, make: Steps) -> bytes:
+        loop, steps, body = asyncio.get_running_loop(), make(making.go_on), None
         try:
-            call = loop.run_in_executor(self._executor, _timed, make, making)
-            body, took = await call
+            while body is None:
+                body = await loop.run_in_executor(self._executor, making.turn, steps)
         except GoneError:
             return b""
         finally:
             self._forget(key, making)
+        took = 0.0 if making.is_partial else making.spent  # the rest of a partial one is asked for
         self._kept[key] = time.monotonic() + max(_LEAST, _SHARE * took), body
         self._kept.move_to_end(key)
         while len(self._kept) > _MOST:
@@ -121,14 +161,6 @@ def _heard(task: asyncio.Task[bytes]) -> None:
     """Retrieve an exception, so that asyncio does not log it; waiting clients get it."""
     if not task.cancelled():
         task.exception()
-
-
-def _timed(make: Callable[[Callable[[], None]], Json], making: Making) -> tuple[bytes, float]:
-    making.go_on()
-    start = time.monotonic()
-    found: Any = make(making.go_on)
-    body = json.dumps(found, separators=(",", ":"), allow_nan=False).encode()
-    return body, 0.0 if found.get("more") else time.monotonic() - start  # the rest is asked for
 
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})

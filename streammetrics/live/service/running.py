@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning, needs
-from streammetrics.live.journal import open_store
 from streammetrics.live.service.app import application, application_of
 from streammetrics.live.service.config import models_of
 from streammetrics.live.service.http import Connection
@@ -322,9 +321,7 @@ def serve(models: Mapping[str, Settings], server: Server) -> None:
         signal.signal(number, _ended)
     # Problems with a store are reported here, not in every worker.
     for found in models.values() if server.workers > 1 else ():
-        empty, store = found.live(store=False), found.options["store"]
-        pipeline = empty._shared.current
-        open_store(store, type(empty), pipeline, durable=False, timeout=1.0).close()
+        found.check_store()
     os.environ[_PATH] = os.path.abspath(next(iter(models.values())).path)
     with _listening(server.socket) if server.socket else nullcontext() as own:
         fd = None if own is None else own.fileno()
