@@ -159,6 +159,8 @@ def show_state(
     if isinstance(of, str) and confidence is None and worst is None:
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95")
     kept = what._kept_unit if isinstance(what, MetricSet) else None
+    if kept is not None and of is not None and (confidence or worst) is not None:
+        about["unit"] = kept
     if isinstance(of, str) and of != kept:
         held = "no unit" if kept is None else f"the unit {kept}"
         raise CommandError(f"--unit {unit}: {state} keeps {held}; --unit none asks for rows")

@@ -345,9 +345,10 @@ def construct(
         unused -= used
     for name in sorted(unused):
         known = dict.fromkeys(name for spec in chosen for name in specs.parameters_of(spec))
-        raise CommandError(
-            f"--param {name}: none of the metrics has it ({', '.join(built)}){near(name, known)}"
-        )
+        why = f"none of the metrics has it ({', '.join(built)}){near(name, known)}"
+        if name in known:
+            why = f"each metric that has it sets it itself ({', '.join(built)})"
+        raise CommandError(f"--param {name}: {why}")
     return built
 
 

@@ -380,6 +380,8 @@ def test_a_damaged_file_is_noticed_before_an_event_is_said_to_be_in_it(path, nam
             keeper = service._ingest.journal
             keeper.try_to_write()
             assert keeper.is_gone
+            keeper._failed(sqlite3.OperationalError("disk I/O error"))  # as of a log that was cut
+            assert keeper.is_gone
             assert service.to_bytes() == first(1).to_bytes()
         keeper.drop()  # what closing would do with a file that is gone
         service._ingest.journal = None
