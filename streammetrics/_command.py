@@ -27,7 +27,7 @@ _foreign = False  # whether threads that Python does not know may still call it
 def _is_command() -> bool:
     program = sys.argv[0] if sys.argv else ""
     if program == "-m":  # what is run is being looked for
-        return not {"streammetrics", "streammetrics.cli"}.isdisjoint(sys.orig_argv)
+        return "streammetrics" in sys.orig_argv
     return os.path.splitext(os.path.basename(program))[0] == "streammetrics"
 
 

@@ -82,9 +82,9 @@ from streammetrics.statistics.centroids import ClusterSums
 from streammetrics.statistics.histograms import Extremes, ScoreHistogram, ValueHistogram
 from streammetrics.statistics.pairs import PairHistogram
 from streammetrics.statistics.points import PointSample, label_hashes
+from streammetrics.statistics.probabilities import ProbabilityLossSum
 from streammetrics.statistics.rankings import RankingBuffer
-from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.losses import LossSum, Moments
+from streammetrics.statistics.sums import LossSum, Moments
 from streammetrics.statistics.tables import ContingencyTable, LabelPairs, ThresholdTable
 from streammetrics.testing import check_laws, check_metric, same_value, split_rows
 

@@ -27,11 +27,7 @@ METRICS = {
     for name, thing in PUBLIC.items()
     if inspect.isclass(thing) and issubclass(thing, sm.Metric) and thing is not sm.Metric
 }
-MODULES = [
-    module.name
-    for module in pkgutil.walk_packages(sm.__path__, "streammetrics.")
-    if module.name != "streammetrics.cli.__main__"
-]
+MODULES = [module.name for module in pkgutil.walk_packages(sm.__path__, "streammetrics.")]
 
 
 def test_names_are_sorted_out():

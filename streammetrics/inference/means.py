@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from streammetrics.statistics.histograms import EnclosedValue, ValueHistogram
     from streammetrics.statistics.joint import MomentSample
     from streammetrics.statistics.pairs import PairHistogram
+    from streammetrics.statistics.probabilities import LabelRankingSum, ProbabilityLossSum
     from streammetrics.statistics.rankings import RankingBuffer
-    from streammetrics.statistics.scores.losses import LabelRankingSum, ProbabilityLossSum
-    from streammetrics.statistics.sums.losses import FormulaSum, LossSum, Moments, RowSum
+    from streammetrics.statistics.sums import FormulaSum, LossSum, Moments, RowSum
     from streammetrics.statistics.texts import TextCounts
 
 

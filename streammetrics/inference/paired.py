@@ -57,7 +57,7 @@ from streammetrics.statistics.points import (
     point_hashes,
     row_hashes,
 )
-from streammetrics.statistics.sums.losses import FormulaSum, LossSum
+from streammetrics.statistics.sums import FormulaSum, LossSum
 from streammetrics.statistics.tables import ThresholdTable
 
 if TYPE_CHECKING:

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Numeric
     from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
+    from streammetrics.statistics.forecasts import BinnedShares
     from streammetrics.statistics.histograms import ScoreHistogram
-    from streammetrics.statistics.sums.forecasts import BinnedShares
 
     Sides = tuple[Floats, Floats]  # sums of weights, and of their squares
 

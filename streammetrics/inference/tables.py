@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     )
     from streammetrics.metrics.scores.losses import BrierScore
     from streammetrics.statistics.matches import MatchTable
-    from streammetrics.statistics.scores.losses import ProbabilityLossSum
+    from streammetrics.statistics.probabilities import ProbabilityLossSum
     from streammetrics.statistics.tables import TopKHits
 
     Counts = Ints

@@ -41,7 +41,7 @@ from streammetrics.live.samples import (
 )
 from streammetrics.metrics.distributions import Quantile
 from streammetrics.metrics.drift import BinnedDistance
-from streammetrics.statistics.scores.losses import SampleHistogram
+from streammetrics.statistics.probabilities import SampleHistogram
 from streammetrics.statistics.tables import SampleTable
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from streammetrics.metrics.drift import (
     gaps_of,
 )
 from streammetrics.statistics.histograms import MAX_BINS, ScoreHistogram, ValueHistogram
-from streammetrics.statistics.scores.losses import SampleHistogram
+from streammetrics.statistics.probabilities import SampleHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.arithmetic.histogram import SortedHistogram

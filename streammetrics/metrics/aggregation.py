@@ -14,7 +14,7 @@ from streammetrics.core.types import V_co
 from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
 from streammetrics.statistics.histograms import Extremes, only
 from streammetrics.statistics.joint import MomentSample
-from streammetrics.statistics.sums.losses import Moments, MomentSpread, mean_of
+from streammetrics.statistics.sums import Moments, MomentSpread, mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic

@@ -20,7 +20,7 @@ from streammetrics.core.types import FloatSequence
 from streammetrics.metrics.families import APART
 from streammetrics.metrics.scores.base import ROUNDING, corners, outward, staircases
 from streammetrics.statistics.histograms import MAX_BINS
-from streammetrics.statistics.scores.losses import SampleHistogram
+from streammetrics.statistics.probabilities import SampleHistogram
 from streammetrics.statistics.tables import SampleTable
 
 if TYPE_CHECKING:

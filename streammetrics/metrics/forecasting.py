@@ -15,7 +15,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.rowwise import MeanOfRows
-from streammetrics.statistics.sums.forecasts import (
+from streammetrics.statistics.forecasts import (
     BinnedShares,
     EnsembleSum,
     GaussianSum,
@@ -27,7 +27,7 @@ from streammetrics.statistics.sums.forecasts import (
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
-    from streammetrics.statistics.sums.losses import RowSum
+    from streammetrics.statistics.sums import RowSum
 
 
 class IntervalMetric(MeanOfRows):

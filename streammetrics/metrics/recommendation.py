@@ -15,13 +15,13 @@ from streammetrics.core.metric import Metric
 from streammetrics.metrics.clustering.pairs import Overlap
 from streammetrics.metrics.families import GROWS, LISTS, Family
 from streammetrics.metrics.rowwise import MeanOfRows
-from streammetrics.statistics.sums.losses import Popularity
+from streammetrics.statistics.sums import Popularity
 from streammetrics.statistics.tables import LabelPairs
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
-    from streammetrics.statistics.sums.losses import RowSum
+    from streammetrics.statistics.sums import RowSum
 
 
 class CatalogueMetric(Metric[float]):

@@ -19,14 +19,14 @@ from streammetrics.core.errors import EstimateWarning
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.joint import SampledRows
-from streammetrics.statistics.sums.losses import FormulaSum, mean_of
+from streammetrics.statistics.sums import FormulaSum, mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Field
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import GroupValues
     from streammetrics.core.statistic import GroupedStates, Statistic
-    from streammetrics.statistics.sums.losses import RowSum
+    from streammetrics.statistics.sums import RowSum
 
 
 class MeanOfRows(Metric[float]):

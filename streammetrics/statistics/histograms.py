@@ -27,7 +27,7 @@ from streammetrics.core.fields.weights import have_weights, split_squares
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
-from streammetrics.statistics.sums.losses import values_schema
+from streammetrics.statistics.sums import values_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -33,6 +33,7 @@ from streammetrics.core.fields.keyed import (
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.formulas import squared_losses
 from streammetrics.statistics.points import (
     PointRows,
     canonical,
@@ -42,10 +43,9 @@ from streammetrics.statistics.points import (
     row_hashes,
     subtracted,
 )
+from streammetrics.statistics.probabilities import ProbabilityLossSum
 from streammetrics.statistics.ranking_rows import RankingRows
-from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.formulas import squared_losses
-from streammetrics.statistics.sums.losses import (
+from streammetrics.statistics.sums import (
     PRED,
     TRUE,
     FormulaSum,

@@ -27,7 +27,7 @@ from streammetrics.core.fields.keyed import coded_labels
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.sums.losses import RowSum
+from streammetrics.statistics.sums import RowSum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

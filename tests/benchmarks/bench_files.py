@@ -37,7 +37,7 @@ def evaluate(scale):
             table = pa.table({"label": y, "score": score, "extra": rng.random(n)})
             pq.write_table(table, Path(folder, f"part-{part}.parquet"))
         alone = min(float(_run("-c", READ, folder)) for _ in range(2))
-        command = ("-m", "streammetrics.cli", "evaluate", folder, "--task", "binary")
+        command = ("-m", "streammetrics", "evaluate", folder, "--task", "binary")
         columns = ("--y-true", "label", "--y-score", "score", "--workers", "2", "--json", "-")
         seconds = []
         for _ in range(2):

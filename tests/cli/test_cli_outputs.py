@@ -112,7 +112,7 @@ def test_states_judgments_and_runs_are_inputs(mistake, command, tmp_path, path):
 @pytest.mark.long
 def test_standard_output_is_an_output_too(path):
     before = path.read_bytes()
-    run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
+    run = [sys.executable, "-m", "streammetrics", "evaluate", path, *BINARY]
     with open(path, "ab") as file:
         done = subprocess.run(run, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
@@ -122,7 +122,7 @@ def test_standard_output_is_an_output_too(path):
 
 @pytest.mark.long
 def test_standard_output_by_its_other_name(path, tmp_path):
-    run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
+    run = [sys.executable, "-m", "streammetrics", "evaluate", path, *BINARY]
     with open(tmp_path / "out", "wb") as file:
         subprocess.run([*run, "--json", "/dev/stdout"], stdout=file, check=True)
     assert json.loads((tmp_path / "out").read_bytes())["n_rows"] == 3000

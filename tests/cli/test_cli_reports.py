@@ -31,7 +31,7 @@ def path(tmp_path, binary):
 
 @pytest.mark.long
 def test_a_pipe_gets_plain_text(path):
-    run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
+    run = [sys.executable, "-m", "streammetrics", "evaluate", path, *BINARY]
     done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     assert "\x1b" not in done.stdout

@@ -75,7 +75,7 @@ def test_a_file_of_another_kind_of_labels_is_told(command, tmp_path, workers):
 def test_control_c_ends_a_command(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
     columns = ("--task", "regression", "--y-true", "a", "--y-pred", "b", "--metrics", "MAE")
-    process = started("-m", "streammetrics.cli", "evaluate", tmp_path / "a.csv", *columns)
+    process = started("-m", "streammetrics", "evaluate", tmp_path / "a.csv", *columns)
     with open(tmp_path / "a.csv", "w"):  # returns when the command waits for the file's first line
         time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)

@@ -16,7 +16,7 @@ from sklearn import metrics as sk
 import streammetrics as sm
 from streammetrics.core.arithmetic.exact import exact_dot
 from streammetrics.metrics.clustering.information import entropy, expected_information
-from streammetrics.statistics.sums.formulas import deviance
+from streammetrics.statistics.formulas import deviance
 
 AGAINST_TRUTH = [
     sm.Purity,

@@ -35,7 +35,7 @@ class Consumer:
     """`streammetrics live consume` in a process."""
 
     def __init__(self, config, queue, *more):
-        words = ["-m", "streammetrics.cli", "live", "consume", str(config), queue.url]
+        words = ["-m", "streammetrics", "live", "consume", str(config), queue.url]
         self.process = subprocess.Popen(
             [sys.executable, *words, "--stream", STREAM, *more],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -38,9 +38,9 @@ from streammetrics.statistics.centroids import CentroidSums, ClusterSums
 from streammetrics.statistics.histograms import Extremes, ScoreHistogram, ValueHistogram
 from streammetrics.statistics.pairs import PairHistogram
 from streammetrics.statistics.points import PointSample
+from streammetrics.statistics.probabilities import Probabilities, ProbabilityLossSum
 from streammetrics.statistics.rankings import RankingBuffer
-from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLossSum
-from streammetrics.statistics.sums.losses import LossSum, Moments
+from streammetrics.statistics.sums import LossSum, Moments
 from streammetrics.statistics.tables import ContingencyTable, LabelPairs, ThresholdTable, TopKHits
 from streammetrics.testing import check_laws
 from streammetrics.testing.laws import broken_states

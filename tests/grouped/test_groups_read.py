@@ -14,7 +14,7 @@ from streammetrics.core.statistic import GroupedStates
 from streammetrics.statistics.grouped import grouped_plan
 from streammetrics.statistics.histograms import ScoreHistogram
 from streammetrics.statistics.keys import KEY
-from streammetrics.statistics.scores.losses import ProbabilityLossSpread, ProbabilityLossSum
+from streammetrics.statistics.probabilities import ProbabilityLossSpread, ProbabilityLossSum
 
 
 def fed(of, sizes, seed=0):

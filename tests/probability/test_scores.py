@@ -17,7 +17,7 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.metrics.scores import base as view
 from streammetrics.statistics.histograms import ScoreHistogram
-from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.probabilities import ProbabilityLossSum
 from streammetrics.testing import check_laws
 
 SCALARS = [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kinds.rows import plan_of
 
 import streammetrics as sm
-from streammetrics.statistics.sums.formulas import LOSSES
-from streammetrics.statistics.sums.losses import LossSpread, LossSum, Moments
+from streammetrics.statistics.formulas import LOSSES
+from streammetrics.statistics.sums import LossSpread, LossSum, Moments
 
 PARAMETERS = {"pinball": 0.3, "huber": 1.5, "tweedie": 1.5}
 HOSTILE = st.floats(-8e307, 8e307) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e200, -1e200])

@@ -5,7 +5,7 @@ import pytest
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.fields.weights import WeightedCount
-from streammetrics.statistics.sums.losses import mean_of, root_mean_of
+from streammetrics.statistics.sums import mean_of, root_mean_of
 
 GROUPS = 400
 NUMBERS = {

@@ -16,7 +16,7 @@ import streammetrics as sm
 from streammetrics.core.arithmetic.exact import root
 from streammetrics.core.errors import StateFormatError
 from streammetrics.statistics.histograms import Extremes
-from streammetrics.statistics.sums.losses import LossSum, Moments
+from streammetrics.statistics.sums import LossSum, Moments
 
 HOSTILE = st.floats(-1e150, 1e150) | st.sampled_from([0.0, -0.0, 5e-324, 1e9, 1e9 + 1e-6, 1.0])
 PAIRS = st.lists(st.tuples(HOSTILE, HOSTILE, st.integers(1, 4)), min_size=2, max_size=8)

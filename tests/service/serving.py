@@ -18,7 +18,7 @@ PATIENCE = 120.0  # seconds, as machines are shared
 class Service:
     """`streammetrics live serve` of a configuration, on a port of its own."""
 
-    def __init__(self, config, port=None, program=("-m", "streammetrics.cli")):
+    def __init__(self, config, port=None, program=("-m", "streammetrics")):
         self.config, self.port, self.program = config, port or free_port(), program
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = None

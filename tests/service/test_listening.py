@@ -28,7 +28,7 @@ NOW = time.time() - 60
 @contextmanager
 def serving(path, **environment):
     """Run a service, and yield the process and the address that it prints."""
-    words = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path)]
+    words = [sys.executable, "-m", "streammetrics", "live", "serve", str(path)]
     process = subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
@@ -59,7 +59,7 @@ def test_a_unix_socket_is_for_its_owner_and_group(config, tmp_path, workers, cap
         assert sender.taken == 20
         assert main(["live", "status", url]) == 0
         assert "A service: last 1h" in capsys.readouterr().out
-        words = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path)]
+        words = [sys.executable, "-m", "streammetrics", "live", "serve", str(path)]
         second = subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=PATIENCE
         )

@@ -433,7 +433,7 @@ def test_what_is_wrong_with_the_store_is_told_once(config, workers):
     with settings(path).live():
         pass
     path.write_text(path.read_text().replace('auc = "ROCAUC"', 'auc = "ROCAUC(max_bins=64)"'))
-    command = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path), "--port"]
+    command = [sys.executable, "-m", "streammetrics", "live", "serve", str(path), "--port"]
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = found.getsockname()[1]
     done = subprocess.run(
@@ -447,7 +447,7 @@ def test_what_is_wrong_with_the_store_is_told_once(config, workers):
 def test_it_says_that_it_serves_when_it_listens(config):
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = found.getsockname()[1]
-    command = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(config())]
+    command = [sys.executable, "-m", "streammetrics", "live", "serve", str(config())]
     with subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"serving on http://127.0.0.1:%d/\n" % port
         assert listens(port)
@@ -458,7 +458,7 @@ def test_it_says_that_it_serves_when_it_listens(config):
 @pytest.mark.parametrize(("words", "workers"), [(("--port", "0"), 2), ((), 1)])
 def test_of_port_0_it_says_which_one_it_has(config, words, workers):
     path = config(server=f"workers = {workers}\nport = {8000 if words else 0}")
-    command = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path), *words]
+    command = [sys.executable, "-m", "streammetrics", "live", "serve", str(path), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         told = re.fullmatch(r"serving on (http://127\.0\.0\.1:(\d+)/)\n", process.stdout.readline())
         try:

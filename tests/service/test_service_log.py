@@ -30,7 +30,7 @@ def is_ready(url):
 
 
 def test_each_line_is_json(config):
-    words = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(config())]
+    words = [sys.executable, "-m", "streammetrics", "live", "serve", str(config())]
     process = subprocess.Popen(
         [*words, "--port", "0", "--log", "json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -28,7 +28,7 @@ from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.results.values import Interval
 from streammetrics.core.statistic import Statistic
 from streammetrics.metrics.scores.base import CumulativeCounts, staircases
-from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.probabilities import ProbabilityLossSum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -25,7 +25,7 @@ from streammetrics.metrics.regression.quantiles import (
     MaxError,
     MedianAbsoluteError,
 )
-from streammetrics.statistics.sums.formulas import LOSSES
+from streammetrics.statistics.formulas import LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

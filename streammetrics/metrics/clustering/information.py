@@ -11,7 +11,7 @@ import numpy as np
 from streammetrics.core.constraints import Positive
 from streammetrics.metrics.clustering.pairs import LabelingMetric
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.sums.formulas import deviance
+from streammetrics.statistics.formulas import deviance
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Ints, Places

@@ -12,7 +12,7 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric, NumberOrArray
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import FloatSequence, RawValues
-from streammetrics.statistics.sums.losses import LossSpread, LossSum
+from streammetrics.statistics.sums import LossSpread, LossSum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import GroupValues
     from streammetrics.core.statistic import GroupedStates
     from streammetrics.core.types import ArrayLike
-    from streammetrics.statistics.sums.formulas import LossName
+    from streammetrics.statistics.formulas import LossName
 
     Number = Fraction | float | None
 

@@ -20,10 +20,10 @@ from streammetrics.metrics.regression.base import (
     where_zero,
 )
 from streammetrics.metrics.rowwise import MeanOfRows
+from streammetrics.statistics.forecasts import CosineSum
+from streammetrics.statistics.formulas import DIGITS
 from streammetrics.statistics.histograms import Extremes
-from streammetrics.statistics.sums.forecasts import CosineSum
-from streammetrics.statistics.sums.formulas import DIGITS
-from streammetrics.statistics.sums.losses import (
+from streammetrics.statistics.sums import (
     LossSum,
     Moments,
     MomentSpread,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
     from streammetrics.metrics.regression.base import Value
-    from streammetrics.statistics.sums.formulas import LossName
+    from streammetrics.statistics.formulas import LossName
 
 
 class MeanLoss(RegressionMetric[RawValues]):

@@ -23,7 +23,7 @@ from streammetrics.metrics.regression.base import (
 )
 from streammetrics.statistics.histograms import EnclosedValue, ValueHistogram, deviation, quantile
 from streammetrics.statistics.joint import MomentSample
-from streammetrics.statistics.sums.losses import LossSum, Moments
+from streammetrics.statistics.sums import LossSum, Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

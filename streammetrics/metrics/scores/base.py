@@ -26,6 +26,7 @@ from streammetrics.metrics.averages import (
     mean_of_classes,
 )
 from streammetrics.metrics.families import SEVERAL, Family
+from streammetrics.statistics.formulas import product_and_error
 from streammetrics.statistics.histograms import (
     MAX_BINS,
     JoinedHistogram,
@@ -33,7 +34,6 @@ from streammetrics.statistics.histograms import (
     ScoreHistogram,
     cells_at,
 )
-from streammetrics.statistics.sums.formulas import product_and_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

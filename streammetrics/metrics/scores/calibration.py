@@ -27,7 +27,7 @@ from streammetrics.metrics.scores.base import (
     staircases,
 )
 from streammetrics.statistics.histograms import LabelProbabilities, TopLabelHistogram
-from streammetrics.statistics.scores.losses import EPSILON, Probabilities
+from streammetrics.statistics.probabilities import EPSILON, Probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ from streammetrics.core.metric import Metric, dependent
 from streammetrics.metrics.families import BASELINE, Family
 from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
-from streammetrics.statistics.scores.losses import (
+from streammetrics.statistics.probabilities import (
     ClassWeights,
     DistributionSum,
     LabelRankingSpread,
@@ -24,12 +24,12 @@ from streammetrics.statistics.scores.losses import (
     ProbabilityLossSpread,
     ProbabilityLossSum,
 )
-from streammetrics.statistics.sums.losses import mean_of
+from streammetrics.statistics.sums import mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike
-    from streammetrics.statistics.scores.losses import LossName
+    from streammetrics.statistics.probabilities import LossName
 
 
 _MOST = 709.0  # the largest exponent whose exponential is finite in float64

@@ -27,7 +27,7 @@ from streammetrics.metrics.scores.base import (
     one_or_all,
     staircases,
 )
-from streammetrics.statistics.sums.formulas import product_and_error
+from streammetrics.statistics.formulas import product_and_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable

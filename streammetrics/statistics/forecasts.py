@@ -17,8 +17,8 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.sums.formulas import NORMAL
-from streammetrics.statistics.sums.losses import RowSum, regression_schema, summed
+from streammetrics.statistics.formulas import NORMAL
+from streammetrics.statistics.sums import RowSum, regression_schema, summed
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch

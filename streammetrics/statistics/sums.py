@@ -33,7 +33,7 @@ from streammetrics.core.fields.sums import NamedSums, SquaredWeight, SquareWeigh
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.floating import quiet
 from streammetrics.core.statistic import SharedColumns, Statistic
-from streammetrics.statistics.sums.formulas import (
+from streammetrics.statistics.formulas import (
     LOSSES,
     LossName,
     parts_of,

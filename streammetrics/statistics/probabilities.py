@@ -26,9 +26,9 @@ from streammetrics.core.fields.sums import GroupedSums, NamedSums, Sum, Width
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights, signs_of
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
+from streammetrics.statistics.formulas import deviance, softmax_and_error
 from streammetrics.statistics.histograms import ScoredStatistic, ScoreHistogram
-from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
-from streammetrics.statistics.sums.losses import RowSum, Spreading, mean_of, summed, sums_of
+from streammetrics.statistics.sums import RowSum, Spreading, mean_of, summed, sums_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

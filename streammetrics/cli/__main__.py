@@ -1,8 +1,0 @@
-"""``python -m streammetrics.cli``."""
-
-import sys
-
-from streammetrics.cli import main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Statistics of scores: their histogram, and the losses of probabilities."""

@@ -1,1 +1,0 @@
-"""Exact sums, moments, extremes and values of numbers."""
