@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self, SupportsIndex
 
+    from streammetrics.core.types import Document
+
 
 class Difference(NamedTuple):
     """The difference between the values of one metric for two models.
@@ -100,7 +102,7 @@ class Differences(Result, tuple[Difference, ...]):
             of.setdefault(line.against, line.other)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return the confidence level, the rows, the values and the lines in plain Python."""
         lines = [plain(line._asdict()) for line in self]
         rows = dict(self.n_rows) if isinstance(self.n_rows, Mapping) else self.n_rows
