@@ -115,7 +115,7 @@ class MetricKind(ABC):
     untold: ClassVar[float] = 1
 
     @abstractmethod
-    def joint(self, metric: Metric, *, drawn: bool) -> Joint:
+    def joint(self, metric: Any, *, drawn: bool) -> Joint:
         """Return the joint statistic of labels and judgments; `drawn` with propensities."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ def _of_cells(
 class Tables(MetricKind):
     """Metrics of a table of labels: the joint counts (prediction, label, judgment)."""
 
-    def joint(self, metric: Metric, *, drawn: bool) -> Joint:
+    def joint(self, metric: Any, *, drawn: bool) -> Joint:
         """Return the joint table."""
         (table,) = metric.statistics()
         cut = table.threshold if isinstance(table, ThresholdTable) else None
@@ -196,7 +196,7 @@ class DrawnMoments(JointMoments):
 class Means(MetricKind):
     """Mean losses and their roots: the moments of the losses by labels and by judgments."""
 
-    def joint(self, metric: Metric, *, drawn: bool) -> Joint:
+    def joint(self, metric: Any, *, drawn: bool) -> Joint:
         """Return the joint moments."""
         (statistic,) = metric.statistics()
         moments = DrawnMoments(models=5) if drawn else JointMoments()

@@ -438,7 +438,7 @@ def model_index(
     dataset_name: str = "",
     split: str = "test",
     revision: str | None = None,
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[Document]]:
     """Return the ``model-index`` of a model card: the results that the Hub shows beside a model.
 
     Put it into the YAML header of a README, or pass it to `huggingface_hub.ModelCardData` as

@@ -84,13 +84,12 @@ def multilabel_options(metric: Any) -> Options:
     """Return the parameters of the statistics of rows with several labels."""
     cuts = metric.threshold
     if metric.from_logits and cuts is not None:
-        several = isinstance(cuts, tuple)
-        cuts = tuple(map(log_odds, cuts)) if several else log_odds(cuts)
+        cuts = log_odds(cuts) if isinstance(cuts, int | float) else tuple(map(log_odds, cuts))
     options = {name: getattr(metric, name) for name in ("labels", "nan_policy", "ignore_index")}
     return {"threshold": cuts, **options}
 
 
-def warn_of_indicators(metric: Any, true: Any, pred: Any) -> None:
+def warn_of_indicators(metric: ContingencyMetric, true: Any, pred: Any) -> None:
     """Warn if both columns are (n, L) of 0 and 1, which may mean several labels per row.
 
     They are read as n L rows of one class each, the usual meaning of tensors (B, T). scikit-learn
