@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from streammetrics.live.pipeline import Pipeline, SharedPipeline
 
     # Type class of a value; values of one class share a list, "alone" values are not buffered.
-    ValueType = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
+    ValueType = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype]
     # Takes a time, the id and the version, and columns. Returns whether the buffer has room for
     # more rows, or None if the row is not known to be valid and has to take the slow path.
     Add = Callable[[object, tuple[object, ...], Mapping[str, object]], bool | None]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError, undefined_expected
-from streammetrics.core.metric import read_together
+from streammetrics.core.metric import Metric, read_together
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.events import duration, shown_duration, shown_time
 
@@ -203,7 +203,7 @@ class Number(NamedTuple):
     why: str = ""
 
 
-def number_of(metric: Any) -> Number | None:
+def number_of(metric: Metric) -> Number | None:
     """Return the value of a metric; ``None`` if it is not a number."""
     read, why = attempt(lambda: (metric.compute(), metric.bounds()))
     if read is None:
@@ -221,7 +221,7 @@ def numbers_of(window: object) -> dict[str, Number]:
     return {name: number for name, number in every.items() if number is not None}
 
 
-def confidence_of(metric: Any) -> Any:
+def confidence_of(metric: Metric) -> Any:
     """Return the 95 % confidence interval of a metric; ``None`` if it has none."""
     return attempt(lambda: metric.confidence(0.95))[0]
 

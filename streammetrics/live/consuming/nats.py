@@ -12,6 +12,7 @@ from streammetrics.live.consuming.queue import Message, QueueError
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
+    from streammetrics.core.types import Foreign
     from streammetrics.live.consuming.queue import Address, Position
 
 _TIMEOUT = 10.0  # seconds to wait for an answer
@@ -51,8 +52,8 @@ class NatsStream:
         self._runner = asyncio.Runner()
         self.title = f"nats {stream} {group}"
         self._stream = stream
-        self._connection: Any = None
-        self._reader: Any = None
+        self._connection: Foreign = None
+        self._reader: Foreign = None
         self._next = 0  # number of the reader's next message
 
     @contextmanager
@@ -109,7 +110,7 @@ class NatsStream:
 
     def read(self, n: int, seconds: float) -> list[Message]:
         """Return up to `n` messages; see `Queue`."""
-        found: list[Any] = []
+        found: list[Foreign] = []
         with self._reading(), suppress(TimeoutError):
             found = self._runner.run(self._reader.fetch(n, timeout=seconds))
         if not self._connection.is_connected:

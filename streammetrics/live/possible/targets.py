@@ -56,7 +56,7 @@ def _relative_to_both(_: object, target: Numbers, predicted: Numbers) -> Numbers
     return loss
 
 
-def _tilted(metric: Any, target: Numbers, predicted: Numbers) -> Numbers:
+def _tilted(metric: PinballLoss, target: Numbers, predicted: Numbers) -> Numbers:
     over = target - predicted
     loss: Numbers = np.where(over >= 0, metric.alpha * over, (metric.alpha - 1.0) * over)
     return loss
