@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex, overload
 
 from streammetrics.core.results.table import Table, aligned
 from streammetrics.core.results.values import Result, plain
@@ -82,7 +82,7 @@ class Differences(Result, tuple[Difference, ...]):
     def __getitem__(self, place: slice) -> tuple[Difference, ...]: ...
     @overload
     def __getitem__(self, place: str) -> Differences: ...
-    def __getitem__(self, place: Any) -> Any:
+    def __getitem__(self, place: SupportsIndex | slice | str) -> object:
         """Return a line by its index, or all lines of a metric by its name."""
         if not isinstance(place, str):
             return super().__getitem__(place)

@@ -11,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.core.results.table import Table
-from streammetrics.core.types import Document, Each, Json, V_co
+from streammetrics.core.types import ClassLabel, Document, Each, Json, V_co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -162,7 +162,7 @@ class LabelledArray(Result, np.ndarray):
         return repr(np.asarray(self))
 
 
-def _nested(values: Any, labels: Sequence[tuple[object, ...]]) -> Any:
+def _nested(values: Json, labels: Sequence[tuple[object, ...]]) -> Json:
     if not labels:
         return values
     return {
@@ -228,7 +228,7 @@ class Curves(Result, tuple[Points, ...]):
     Any``, which lets the code use the one that it knows it has.
     """
 
-    labels: tuple[Any, ...]
+    labels: tuple[object, ...]
     of: str
 
     def __new__(cls, curves: Iterable[Points], labels: Iterable[object], of: str = "class") -> Self:
@@ -260,14 +260,14 @@ def is_curve(value: object) -> bool:
     return isinstance(first, Points) and any(map(np.ndim, first._named().values()))
 
 
-class KeyedValues(Result, dict[Any, float]):
+class KeyedValues(Result, dict[ClassLabel, float]):
     """A number for each query or cluster, by its id."""
 
     def __init__(self, values: Mapping[Any, float], name: str) -> None:
         super().__init__(values)
         self.name = name
 
-    def to_dict(self) -> dict[Any, float]:
+    def to_dict(self) -> dict[ClassLabel, float]:
         """Return a plain dictionary."""
         return dict(self)
 
