@@ -72,12 +72,13 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Json, Options
 
 
 ColumnNames: TypeAlias = str | Sequence[str]  # a column, or several that form one matrix
 
 
-def told_columns(models: Any) -> dict[str, dict[str, str]]:
+def told_columns(models: Json) -> dict[str, dict[str, str]]:
     """Parse the models in a file: their columns by name, in order."""
     found = {}
     for model, columns in models:
@@ -573,7 +574,7 @@ class Comparison(MetricSet):
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty comparison from the result of `_configuration`."""
-        options: Any = {name: meta.get(name) for name in ("baseline", "max_rows", "unit")}
+        options: Options = {name: meta.get(name) for name in ("baseline", "max_rows", "unit")}
         suite = MetricSet._configured(meta)
         try:
             return cls(suite, told_columns(meta.get("models")), **options)

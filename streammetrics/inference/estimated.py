@@ -115,7 +115,7 @@ class MetricKind(ABC):
     untold: ClassVar[float] = 1
 
     @abstractmethod
-    def joint(self, metric: Any, *, drawn: bool) -> Joint:
+    def joint(self, metric: Metric, *, drawn: bool) -> Joint:
         """Return the joint statistic of labels and judgments; `drawn` with propensities."""
 
     @abstractmethod
@@ -145,14 +145,14 @@ def _of_cells(
 class Tables(MetricKind):
     """Metrics of a table of labels: the joint counts (prediction, label, judgment)."""
 
-    def joint(self, metric: Any, *, drawn: bool) -> Joint:
+    def joint(self, metric: Metric, *, drawn: bool) -> Joint:
         """Return the joint table."""
         (table,) = metric.statistics()
         cut = table.threshold if isinstance(table, ThresholdTable) else None
         bring = Bring(("prediction first", table._key), partial(_prediction_first, cut))
         return Joint(JointTable(), BOTH, table.schema, bring)
 
-    def spread(self, sides: tuple[Side, Side], joint: Any, share: float | None) -> Variances:
+    def spread(self, sides: tuple[Side, Side], joint: JointTable, share: float | None) -> Variances:
         """Return the variances from the derivatives of both values with respect to the cells."""
         labels, cells, amount, squares = joint.triples
         by_label, by_judgment = (
@@ -196,7 +196,7 @@ class DrawnMoments(JointMoments):
 class Means(MetricKind):
     """Mean losses and their roots: the moments of the losses by labels and by judgments."""
 
-    def joint(self, metric: Any, *, drawn: bool) -> Joint:
+    def joint(self, metric: Metric, *, drawn: bool) -> Joint:
         """Return the joint moments."""
         (statistic,) = metric.statistics()
         moments = DrawnMoments(models=5) if drawn else JointMoments()

@@ -40,7 +40,7 @@ from streammetrics.inference.distributions import (
 from streammetrics.inference.tables import UNBOUNDED, check_known, no_squares, units_of
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores import calibration
-from streammetrics.metrics.scores.areas import ROCAUC, GainPoints, TopDecileLift
+from streammetrics.metrics.scores.areas import ROCAUC
 from streammetrics.metrics.scores.base import one_or_all, staircases
 from streammetrics.metrics.scores.calibration import bins_of_cells
 from streammetrics.statistics.histograms import VersusHistogram
@@ -50,15 +50,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Numeric
-    from streammetrics.metrics.scores.base import (
-        ClassScoreMetric,
-        CumulativeCounts,
-        CurveMetric,
-        DETPoints,
-        EqualErrorRate,
-        PRPoints,
-        ROCPoints,
-    )
+    from streammetrics.metrics.scores import areas, base
+    from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
     from streammetrics.statistics.histograms import ScoreHistogram
     from streammetrics.statistics.sums.forecasts import BinnedShares
 
@@ -179,7 +172,7 @@ def _threshold(metric: Metric[object], cells: Ladder, value: float) -> StandardE
 
 
 def _point(
-    metric: EqualErrorRate | TopDecileLift,
+    metric: base.EqualErrorRate | areas.TopDecileLift,
     cells: Ladder,
     value: float,  # noqa: ARG001 - common signature
 ) -> StandardError:
@@ -412,7 +405,7 @@ def _pointwise(family: str) -> Callable[[CurveLimits[P]], CurveLimits[P]]:
 
     def register(sides_of: CurveLimits[P]) -> CurveLimits[P]:
         def rule(
-            metric: CurveMetric, asked: ConfidenceRequest, scores: ScoreHistogram
+            metric: base.CurveMetric, asked: ConfidenceRequest, scores: ScoreHistogram
         ) -> ConfidenceInterval:
             value = metric.readout(scores)
             cells = [ladder for _, ladder in ladders(metric, asked, scores)]
@@ -457,7 +450,7 @@ def _up(side: Sides) -> Sides:
 
 
 @_pointwise(Family.ROC_CURVE)
-def of_roc(cells: Ladder, points: ROCPoints, tail: float) -> list[ROCPoints]:
+def of_roc(cells: Ladder, points: base.ROCPoints, tail: float) -> list[base.ROCPoints]:
     """Both rates at each threshold; above all scores they are exactly 0."""
     false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
     fpr, tpr = (
@@ -470,7 +463,7 @@ def of_roc(cells: Ladder, points: ROCPoints, tail: float) -> list[ROCPoints]:
 
 
 @_pointwise(Family.DET_CURVE)
-def of_errors(cells: Ladder, points: DETPoints, tail: float) -> list[DETPoints]:
+def of_errors(cells: Ladder, points: base.DETPoints, tail: float) -> list[base.DETPoints]:
     """Both error rates at each threshold."""
     fpr = _curve_of_class(points.fpr, cells.negatives, cells.n_square, tail)
     fnr = _curve_of_class(points.fnr, cells.positives, cells.p_square, tail)
@@ -478,7 +471,7 @@ def of_errors(cells: Ladder, points: DETPoints, tail: float) -> list[DETPoints]:
 
 
 @_pointwise(Family.GAINS)
-def of_gains(cells: Ladder, points: GainPoints, tail: float) -> list[GainPoints]:
+def of_gains(cells: Ladder, points: areas.GainPoints, tail: float) -> list[areas.GainPoints]:
     """The share of the positives at each given depth; exactly 0 at depth 0."""
     gain = _curve_of_class(points.gain, cells.positives, cells.p_square, tail)
     for side in gain:
@@ -487,7 +480,7 @@ def of_gains(cells: Ladder, points: GainPoints, tail: float) -> list[GainPoints]
 
 
 @_pointwise(Family.PR_CURVE)
-def of_precision_recall(cells: Ladder, points: PRPoints, tail: float) -> list[PRPoints]:
+def of_precision_recall(cells: Ladder, points: base.PRPoints, tail: float) -> list[base.PRPoints]:
     """Precision and recall at each threshold; the last point is fixed by definition."""
     false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
     precision = _shares(points.precision, true, false, tail)
@@ -501,10 +494,7 @@ def of_precision_recall(cells: Ladder, points: PRPoints, tail: float) -> list[PR
 
 @rule_of(Family.CALIBRATION_FIT)
 def of_fit(
-    metric: calibration.CalibrationSlope | calibration.CalibrationIntercept,
-    asked: ConfidenceRequest,
-    scores: ScoreHistogram,
-    *_: object,
+    metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A coefficient of a fit, by its information or, with weights, by the influence of rows."""
     found = ladders(metric, asked, scores)
