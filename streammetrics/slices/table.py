@@ -18,7 +18,7 @@ from streammetrics.statistics.keys import Bin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streammetrics.core.types import Array, Floats, Foreign
+    from streammetrics.core.types import Array, Floats, Foreign, Json
     from streammetrics.statistics.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
@@ -45,7 +45,7 @@ class SliceTable(Result, dict[str, Any]):
         self.level, self.better = level, better
         return self
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Json]]:
         """Return the columns as lists, ready for JSON; dates become ISO 8601 text."""
         return {
             title: [x.isoformat() if isinstance(x, datetime.date) else x for x in column.tolist()]
