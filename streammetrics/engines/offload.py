@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from streammetrics.core.types import Foreign
+    from streammetrics.core.types import Foreign, Options
 
     Job = Callable[[], object]
 
@@ -423,9 +423,9 @@ class _Snapshot:
             return found
         return None
 
-    def rows(self) -> dict[str, Any]:
+    def rows(self) -> Options:
         """Return the columns as the suite takes them."""
-        columns: dict[str, Any] = self.columns
+        columns: Options = self.columns
         restored = {name: counted.scores(columns[name], self.widths[name]) for name in self.widths}
         return columns | restored
 

@@ -491,7 +491,7 @@ def _differences(
     if not others:
         return first.compute(confidence) if isinstance(first, Comparison) and first.n_rows else None
     one, *rest = subjects
-    lines: Any = None
+    lines: Differences | None = None
     rows = {one.name: one.state.n_rows}
     for other in rest:
         with warnings.catch_warnings(record=True, action="always") as caught:
@@ -508,7 +508,7 @@ def _differences(
         lines = type(found)([*(lines or ()), *found], confidence, rows)
     if lines is not None:
         notes.append(UNPAIRED)
-    return lines  # type: ignore[no-any-return]  # a result of compare
+    return lines
 
 
 def _plain(subject: Subject) -> Any:
