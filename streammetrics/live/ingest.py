@@ -134,7 +134,7 @@ def _adding_one(values: list[Any], column: ColumnCheck, until: float, full: int)
     name, types, labels = column.name, column.types, column.labels
     low, high = column.low, column.high
 
-    def add(time: Any, heads: tuple[object, ...], columns: Mapping[str, Any]) -> bool | None:
+    def add(time: object, heads: tuple[object, ...], columns: Mapping[str, object]) -> bool | None:
         nonlocal values
         if (type(time) is float or type(time) is int) and 0.0 <= time < until and len(columns) == 1:
             one: Any = columns.get(name)
@@ -154,7 +154,7 @@ def _adding_two(
     two_name, two_types, two_labels = second.name, second.types, second.labels
     one_low, one_high, two_low, two_high = first.low, first.high, second.low, second.high
 
-    def add(time: Any, heads: tuple[object, ...], columns: Mapping[str, Any]) -> bool | None:
+    def add(time: object, heads: tuple[object, ...], columns: Mapping[str, object]) -> bool | None:
         nonlocal values
         if (type(time) is float or type(time) is int) and 0.0 <= time < until and len(columns) == 2:
             one: Any = columns.get(one_name)

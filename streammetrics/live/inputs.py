@@ -467,7 +467,7 @@ class InputTable(tuple[InputSummary, ...], Result):
 
     def _table(self) -> Table:
         counts = ("rows", "nulls", "outside", "unseen")
-        columns: dict[str, list[Any]] = {n: [getattr(one, n) for one in self] for n in counts}
+        columns: dict[str, list[object]] = {n: [getattr(one, n) for one in self] for n in counts}
         for method in dict.fromkeys(method for one in self for method in one.distances):
             found = [one.distances.get(method, _NOTHING) for one in self]
             columns |= {method: [each.value for each in found]}
@@ -630,7 +630,7 @@ def inputs_of(given: Mapping[str, object] | None) -> list[Input]:
     return [_input_of(name, told) for name, told in given.items()]
 
 
-def _input_of(name: str, told: Any) -> Input:
+def _input_of(name: str, told: Json) -> Input:
     if isinstance(told, Input):
         return told
     values = {"type": told} if isinstance(told, str) else told
@@ -664,7 +664,7 @@ def _input_of(name: str, told: Any) -> Input:
         raise ValueError(f"inputs: {name}: {error}") from error
 
 
-def _range_of(told: Any) -> tuple[float, float] | None:
+def _range_of(told: Json) -> tuple[float, float] | None:
     if told is None:
         return None
     good = isinstance(told, list | tuple) and len(told) == 2
@@ -674,7 +674,7 @@ def _range_of(told: Any) -> tuple[float, float] | None:
     return float(told[0]), float(told[1])
 
 
-def _categories_of(told: Any) -> list[str]:
+def _categories_of(told: Json) -> list[str]:
     if told is None:
         return []
     good = isinstance(told, list | tuple) and all(isinstance(x, str | int) for x in told)
@@ -689,7 +689,7 @@ def _known(categories: set[str]) -> list[str]:
     return sorted(categories)
 
 
-def _state_of(reference: Any) -> Mergeable | None:
+def _state_of(reference: object) -> Mergeable | None:
     """Return a reference that is a state, its bytes, or its path; ``None`` for a column."""
     if isinstance(reference, bytes):
         reference = from_bytes(reference)

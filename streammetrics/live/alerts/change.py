@@ -108,8 +108,7 @@ def trials_by_slice(slices: Slices, name: str) -> dict[str, tuple[float, float]]
 def _trials_of(metric: Any) -> tuple[float, float]:
     """Return the successes and rows of a share of rows; raise `TypeError` for other metrics."""
     trials = metric.trials if isinstance(metric, InputShare) else partial(trials_of, metric)
-    found: tuple[float, float] = trials(*metric._read())
-    return found
+    return trials(*metric._read())
 
 
 def _each(slices: Slices) -> Iterator[Slice]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.states import State as MetricState
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.types import Bools, Document, Ints, Places
+    from streammetrics.core.types import Bools, Document, Ints, Options, Places
 
     Marks = Bools
     from contextlib import AbstractContextManager
@@ -269,7 +269,7 @@ class Alert:
             KeyError: An entry is missing.
             ValueError: A time is invalid.
         """
-        rest: dict[str, Any] = {name: told[name] for name in _PLAIN}
+        rest: Options = {name: told[name] for name in _PLAIN}
         rest |= {name: told[name] and datetime.fromisoformat(told[name]) for name in _TIMES}
         changes = [
             (datetime.fromisoformat(each["time"]), each["state"]) for each in told["changes"]
@@ -429,8 +429,7 @@ class Windows:
     def touched(self, marks: Marks) -> Marks:
         """Return a mask of the windows that contain a marked pane."""
         before = np.concatenate([[0], np.cumsum(marks)])
-        found: Marks = before[self._stops] > before[self._stops - self._panes]
-        return found
+        return before[self._stops] > before[self._stops - self._panes]
 
     def read(self, reads: Reads, asked: Places) -> Iterator[Any]:
         """Yield the merged states of the requested windows, in order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import needs
 from streammetrics.live.consuming.queue import Message, QueueError
@@ -30,7 +30,7 @@ class RedisStream:
     def __init__(self, address: Address, stream: str, group: str) -> None:
         with needs("redis", "redis"):
             import redis  # noqa: PLC0415 - an extra of its own
-        self._errors: Any = (redis.RedisError, OSError)
+        self._errors: Foreign = (redis.RedisError, OSError)
         url = f"{address.scheme}://{address.servers}{address.path}"
         login = {
             "username": address.user or None,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from streammetrics.core.types import Document, Foreign, Json
+    from streammetrics.core.types import Document, Foreign, Json, Places
     from streammetrics.live.events import Kind
 
     Told = tuple[str | None, frozenset[str]]  # kind in the query, keys of the first row
@@ -50,7 +50,7 @@ class Group(NamedTuple):
     """Rows of one kind: their numbers in the request, and their columns."""
 
     kind: Kind
-    rows: Foreign  # a sequence of integers
+    rows: Sequence[int] | Places
     columns: dict[str, Any]
 
 
@@ -78,7 +78,7 @@ def _grouped(
     for row, event in numbered:
         if type(event) is not dict:
             raise BodyError(f"row {row} is not a JSON object", None, row)
-        which: Any = event.get("kind", kind)
+        which: object = event.get("kind", kind)
         if which not in KINDS:
             no_kind(which, row)
         apart = tuple([key for key in event if _is_apart(event[key])]) if by_form else ()
@@ -747,7 +747,7 @@ class Intake:
                         503, "the service is shutting down and did not take this: send it again"
                     ) from None
 
-    def _done(self, call: asyncio.Future[Any]) -> None:
+    def _done(self, call: asyncio.Future[dict[str, int]]) -> None:
         self.waiting -= 1
         if not call.cancelled():
             call.exception()  # retrieve the exception in case the client has disconnected

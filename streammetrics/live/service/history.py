@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Array, Foreign, Ints, Places
+    from streammetrics.core.types import Array, Foreign, Ints, Options, Places
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
@@ -36,7 +36,7 @@ class HistoryRows(NamedTuple):
     columns: dict[str, Any]
     files: tuple[tuple[str, int], ...]  # name and number of the first row of each file
 
-    def part(self, rows: Places) -> dict[str, Any]:
+    def part(self, rows: Places) -> Options:
         """Return some rows as arguments of `observe`, `predict` or `label`."""
         named = {name: column.take(rows) for name, column in self.columns.items()}
         return {"time": self.times[rows].view("datetime64[ns]"), **named}
