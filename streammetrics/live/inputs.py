@@ -8,7 +8,7 @@ import os
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
@@ -121,7 +121,10 @@ class InputShare(Metric[float]):
         return float(rows.rows.counts[1]), float(rows.n_rows)
 
 
-class InputDistance(Metric[float]):
+S = TypeVar("S", ScoreCells, Classes)
+
+
+class InputDistance(Metric[float], Generic[S]):
     """Base class of distances of a column from a reference.
 
     Args:
@@ -148,30 +151,30 @@ class InputDistance(Metric[float]):
         return self.feed({self.column: values})
 
     @abstractmethod
-    def certain(self, statistic: Any) -> tuple[float, float, float]:
+    def certain(self, statistic: S) -> tuple[float, float, float]:
         """Return the distance of the rows in a statistic, with its certain bounds."""
 
     @abstractmethod
-    def chance(self, statistic: Any) -> float:
+    def chance(self, statistic: S) -> float:
         """Return what the distance stays below by chance."""
 
-    def distance(self, statistic: Any) -> Distance:
+    def distance(self, statistic: S) -> Distance:
         """Return the distance of the rows in a statistic; ``nan`` without rows."""
         if not statistic.n_rows:
             return _NOTHING
         return Distance(*self.certain(statistic), self.chance(statistic))
 
-    def readout(self, statistic: Any) -> float:
+    def readout(self, statistic: S) -> float:
         """Return the distance; ``nan`` without rows."""
         return self.certain(statistic)[0] if statistic.n_rows else math.nan
 
-    def interval(self, statistic: Any) -> Interval[float]:
+    def interval(self, statistic: S) -> Interval[float]:
         """Return the certain bounds of the distance."""
         _, low, high = self.certain(statistic) if statistic.n_rows else _NOTHING[:3]
         return Interval(low, high)
 
 
-class NumberDistance(InputDistance):
+class NumberDistance(InputDistance[ScoreCells]):
     """The distance of numbers from those of a reference."""
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -194,7 +197,7 @@ class NumberDistance(InputDistance):
         return made_once(lambda cells: together(self._sample, cells.histogram), statistic)
 
 
-class CategoryDistance(InputDistance):
+class CategoryDistance(InputDistance[Classes]):
     """The distance of the shares of categories from those of a reference."""
 
     def statistics(self) -> tuple[Statistic, ...]:
