@@ -162,8 +162,7 @@ class Offload(Locked, Generic[M]):
 
     def compute(self) -> Any:
         """Drain, and return the value of the suite."""
-        suite: Any = self.drain()
-        return suite.compute()
+        return self.drain().compute()
 
     def close(self) -> None:
         """Drain, and end the thread; from then on `update` raises."""
@@ -193,8 +192,7 @@ class Offload(Locked, Generic[M]):
                     self._update(batch, number)
                 else:
                     args, columns = _restored(*batch)
-                    suite: Any = self.suite
-                    suite.update(*args, **columns)
+                    self.suite.update(*args, **columns)
         except BaseException as error:  # of whatever kind: the next call raises it
             if not isinstance(error, InvalidBatchError):
                 error.add_note(f"in batch {number} of an Offload")

@@ -66,7 +66,7 @@ from streammetrics.statistics.grouped import Groups, unit_plan
 from streammetrics.statistics.joint import OF_MODELS, alias, over_models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, KeysView
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.confidence import ConfidenceInterval, Unit
@@ -478,7 +478,7 @@ class Comparison(MetricSet):
             raise KeyError(f"no model {model!r}{near(str(model), self.models)}")
         return self._of(model, self._accumulator.flush())
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """Return the names of the models."""
         return dict.fromkeys(self.models).keys()
 

@@ -237,7 +237,7 @@ class Curves(Result, tuple[Points, ...]):
         self.labels, self.of = tuple(labels), of
         return self
 
-    def to_dict(self) -> dict[Any, dict[str, list[float]]]:
+    def to_dict(self) -> dict[object, dict[str, list[float]]]:
         """Return the curve of each class or model by its label."""
         return {label: curve.to_dict() for label, curve in zip(self.labels, self, strict=True)}
 
@@ -263,7 +263,7 @@ def is_curve(value: object) -> bool:
 class KeyedValues(Result, dict[ClassLabel, float]):
     """A number for each query or cluster, by its id."""
 
-    def __init__(self, values: Mapping[Any, float], name: str) -> None:
+    def __init__(self, values: Mapping[ClassLabel, float], name: str) -> None:
         super().__init__(values)
         self.name = name
 

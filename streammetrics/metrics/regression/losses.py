@@ -752,8 +752,7 @@ class D2Tweedie(RegressionMetric[RawValues]):
         ]
         return averaged(shares, self.multioutput)
 
-    def _lacking(self, *statistics: Any) -> str:
-        moments: Moments = statistics[1]
+    def _lacking(self, _: LossSum, moments: Moments, *__: LossSum) -> str:
         why = where_zero(moments.centred("y", "y"), "the target is constant")
         allowed = [mean >= 0 for mean in moments.means("y")]
         return why or where_zero(allowed, "the mean target is negative") or _VANISHED
