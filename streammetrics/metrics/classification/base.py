@@ -435,7 +435,7 @@ class AveragedMetric(NumberOrArray[NoAverage], ContingencyMetric[float | Labelle
         rows, such as specificity, are then defined.
         """
         if self.multilabel:
-            counts: Any
+            counts: object
             if isinstance(table, LabelTables | PartialLabelTables):
                 counts = LabelCounts.of(table, self.labels)
             else:
