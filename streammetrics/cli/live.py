@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from http.client import HTTPConnection, HTTPResponse
 
-    from streammetrics.core.types import Array, Json
+    from streammetrics.core.types import Array, Foreign, Json
     from streammetrics.live.forgetting import Forgotten
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
@@ -453,7 +453,7 @@ def _form(path: str) -> str:
 def write_series(output: Output, series: Series) -> str:
     """Write a series to a file; return it as CSV if the output is standard output."""
     if _form(output.path) == ".parquet" and not output.is_stdout:
-        columns: dict[str, Any] = {name: pa.array(column) for name, column in series.items()}
+        columns: dict[str, Foreign] = {name: pa.array(column) for name, column in series.items()}
         for name in ("start", "time"):
             columns[name] = pa.array(series[name], pa.timestamp("ns", "UTC"))
         sink = io.BytesIO()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from typer import Context
 
+    from streammetrics.core.types import Foreign
+
 _NAMES = 22  # characters of the left column of a help page
 _FEW = 8  # maximum number of options without sections
 _BREAKDOWN = "Confidence intervals and slices"
@@ -27,7 +29,7 @@ _SECTIONS = ("Arguments", "Options", "Columns", "Files", _BREAKDOWN, "Output")
 WIDTH = {"max_content_width": 100}  # characters of a help page
 
 
-def _write_examples(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: ARG001 - of a method
+def _write_examples(command: Foreign, ctx: Foreign, formatter: Foreign) -> None:  # noqa: ARG001 - of a method
     """Write the examples of a command verbatim."""
     with formatter.section("Examples"):
         for line in inspect.cleandoc(command.epilog or "").splitlines():
@@ -51,10 +53,10 @@ class Command(TyperCommand):
             seen.add(param)
         return super().parse_args(ctx, args)
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: Foreign, formatter: Foreign) -> None:
         """Write the arguments, then the options, in sections if they are many."""
         sections: dict[str, list[tuple[str, str]]] = {section: [] for section in _SECTIONS}
-        params: list[Any] = self.get_params(ctx)
+        params: list[Foreign] = self.get_params(ctx)
         for param in params:
             section = "Options" if len(params) <= _FEW else getattr(param, "rich_help_panel", None)
             if param.param_type_name == "argument":

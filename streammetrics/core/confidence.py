@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from streammetrics.core.errors import NoConfidenceError
 from streammetrics.core.registry import load
 from streammetrics.core.results.values import Interval, plain
-from streammetrics.core.types import V_co
+from streammetrics.core.types import Document, V_co
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ class ConfidenceInterval(Interval[V_co]):
         named = zip(("low", "high", "level", "method"), fields, strict=True)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in named)})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return the limits, the level and the method in plain Python."""
         low, high = map(plain, self)
         return {"low": low, "high": high, "level": self.level, "method": self.method}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -244,9 +244,12 @@ def not_among(what: str) -> IncompatibleMetricsError:
     )
 
 
-def declared(cls: type) -> dict[str, StateField[Any]]:
+Fields: TypeAlias = dict[str, StateField[Any]]  # those of a class, by name
+
+
+def declared(cls: type) -> Fields:
     """Return the fields of a class by name, those of its bases first."""
-    found: dict[str, StateField[Any]] = {}
+    found: Fields = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
             if isinstance(value, StateField):
@@ -256,9 +259,7 @@ def declared(cls: type) -> dict[str, StateField[Any]]:
     return found
 
 
-def named(
-    fields: Mapping[str, StateField[Any]], arrays: Mapping[str, Mapping[str, Array]]
-) -> dict[str, Array]:
+def named(fields: Fields, arrays: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
     """Return the arrays of all fields, named as those of a statistic."""
     return {
         key if fields[name].inline else f"{name}/{key}" if key else name: array
@@ -267,7 +268,7 @@ def named(
     }
 
 
-def parted(fields: Mapping[str, StateField[Any]], arrays: Arrays) -> dict[str, dict[str, Array]]:
+def parted(fields: Fields, arrays: Arrays) -> dict[str, dict[str, Array]]:
     """Return the arrays of each field by name; arrays of no other field are the inline field's.
 
     Raises `StateFormatError` if there is no inline field.

@@ -26,10 +26,10 @@ _KNOWN: dict[bytes, tuple[object, dict[str, type]]] = {}
 
 
 @overload
-def from_bytes(blob: bytes, *classes: type) -> Mergeable[Any]: ...
+def from_bytes(blob: bytes, *classes: type) -> Mergeable: ...
 @overload
 def from_bytes(blob: bytes, *classes: type, kind: type[S]) -> S: ...
-def from_bytes(blob: bytes, *classes: type, kind: type = Stateful) -> Any:
+def from_bytes(blob: bytes, *classes: type, kind: type = Stateful) -> object:
     """Rebuild a metric, set or ledger from the bytes of `to_bytes`.
 
     Nothing is unpickled, and no module outside the package is imported: to read the state of a
@@ -82,10 +82,10 @@ from_bytes.__module__ = "streammetrics"
 
 
 @overload
-def load(path: str | os.PathLike[str]) -> Mergeable[Any]: ...
+def load(path: str | os.PathLike[str]) -> Mergeable: ...
 @overload
 def load(path: str | os.PathLike[str], *, kind: type[S]) -> S: ...
-def load(path: str | os.PathLike[str], *, kind: type = Stateful) -> Any:
+def load(path: str | os.PathLike[str], *, kind: type = Stateful) -> object:
     """Rebuild the metric, set or ledger that `save` wrote; see `from_bytes`.
 
     Raises:

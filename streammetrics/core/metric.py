@@ -490,21 +490,21 @@ if TYPE_CHECKING:
         def compute(self: NumberOrArray[Never]) -> float: ...  # type: ignore[overload-overlap]  # Never is no choice
         @overload
         def compute(self) -> LabelledArray: ...
-        def compute(self) -> Any:
+        def compute(self) -> object:
             """Return the value, as `Metric.compute` does."""
 
         @overload
         def batch(self: NumberOrArray[Never], *args: object, **kwargs: object) -> float: ...  # type: ignore[overload-overlap]  # as above
         @overload
         def batch(self, *args: object, **kwargs: object) -> LabelledArray: ...
-        def batch(self, *args: object, **kwargs: object) -> Any:
+        def batch(self, *args: object, **kwargs: object) -> object:
             """Return the value of a batch, as `Metric.batch` does."""
 
         @overload
         def bounds(self: NumberOrArray[Never]) -> Interval[float]: ...  # type: ignore[overload-overlap]  # as above
         @overload
         def bounds(self) -> Interval[LabelledArray]: ...
-        def bounds(self) -> Any:
+        def bounds(self) -> object:
             """Return guaranteed limits of the exact value, as `Metric.bounds` does."""
 
         @overload
@@ -525,7 +525,7 @@ if TYPE_CHECKING:
             anytime: bool = False,
             unit: Unit = ...,
         ) -> ConfidenceInterval[LabelledArray]: ...
-        def confidence(self, *_: object, **__: object) -> Any:
+        def confidence(self, *_: object, **__: object) -> object:
             """Return confidence limits, as `Metric.confidence` does."""
 
 else:

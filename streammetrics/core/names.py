@@ -140,8 +140,7 @@ def score(metric: object, *columns: object, **named: object) -> Any:
             else f"{an(type(metric).__name__)}"
         )
         raise TypeError(f"score() takes a metric, a set or a name, not {kind}")
-    fresh: Any = metric.copy()
-    return fresh.reset().update(*columns, **named).compute()
+    return metric.copy().reset().update(*columns, **named).compute()
 
 
 def _spelt(name: str) -> str:

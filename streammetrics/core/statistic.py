@@ -19,7 +19,7 @@ from streammetrics.core.errors import (
     StateFormatError,
     an,
 )
-from streammetrics.core.field import StateField, declared, named, not_among, parted
+from streammetrics.core.field import Fields, StateField, declared, named, not_among, parted
 from streammetrics.core.state.arrays import narrowed, same, widened
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Statistic(Configured, ABC):
     it must replace it in one assignment: keep attributes that belong together in one field.
     """
 
-    fields: ClassVar[dict[str, StateField[Any]]] = {}
+    fields: ClassVar[Fields] = {}
     # Values of fields that were added after states had been written; ``None`` for that of no rows.
     state_defaults: ClassVar[Mapping[str, object]] = {}
     # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
@@ -563,8 +563,8 @@ class _Whole(StateField[Statistic]):
         return value.nbytes
 
 
-_WHOLE: dict[str, StateField[Any]] = {"": _Whole(inline=True)}
+_WHOLE: Fields = {"": _Whole(inline=True)}
 
 
-def _fields(of: Statistic) -> Mapping[str, StateField[Any]]:
+def _fields(of: Statistic) -> Fields:
     return _WHOLE if of.own_state else of.fields

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import an, needs
 from streammetrics.core.mergeable import merge
@@ -157,7 +157,7 @@ def _states(suite: MetricSet, collection: object) -> db.Bag:
     )
 
 
-def _of_frame(frame: Foreign, suite: MetricSet, partition_info: Any = None) -> list[MetricSet]:
+def _of_frame(frame: Foreign, suite: MetricSet, partition_info: Foreign = None) -> list[MetricSet]:
     return _state([frame], [partition_info["number"]], suite=suite)
 
 

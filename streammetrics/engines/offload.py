@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from streammetrics.core.types import Foreign
+    from streammetrics.core.types import Foreign, Options
 
     Job = Callable[[], object]
 
@@ -162,8 +162,7 @@ class Offload(Locked, Generic[M]):
 
     def compute(self) -> Any:
         """Drain, and return the value of the suite."""
-        suite: Any = self.drain()
-        return suite.compute()
+        return self.drain().compute()
 
     def close(self) -> None:
         """Drain, and end the thread; from then on `update` raises."""
@@ -193,8 +192,7 @@ class Offload(Locked, Generic[M]):
                     self._update(batch, number)
                 else:
                     args, columns = _restored(*batch)
-                    suite: Any = self.suite
-                    suite.update(*args, **columns)
+                    self.suite.update(*args, **columns)
         except BaseException as error:  # of whatever kind: the next call raises it
             if not isinstance(error, InvalidBatchError):
                 error.add_note(f"in batch {number} of an Offload")
@@ -423,9 +421,9 @@ class _Snapshot:
             return found
         return None
 
-    def rows(self) -> dict[str, Any]:
+    def rows(self) -> Options:
         """Return the columns as the suite takes them."""
-        columns: dict[str, Any] = self.columns
+        columns: Options = self.columns
         restored = {name: counted.scores(columns[name], self.widths[name]) for name in self.widths}
         return columns | restored
 

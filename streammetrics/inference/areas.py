@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, Bools, Floats, Ints, Numeric
     from streammetrics.metrics.classification.view import Confusion
-    from streammetrics.metrics.scores.base import ClassScoreMetric
+    from streammetrics.metrics.scores.areas import TopDecileLift
+    from streammetrics.metrics.scores.base import ClassScoreMetric, EqualErrorRate
 
 
 _STEP = 2.0**-17  # relative step: truncation and rounding errors leave about ten digits
@@ -565,7 +566,7 @@ def best_errors(metric: Any, cells: Ladder) -> float:
     return float(np.std(values)) if values else 0.0
 
 
-def point_errors(metric: Any, cells: Ladder) -> float:
+def point_errors(metric: EqualErrorRate | TopDecileLift, cells: Ladder) -> float:
     """Return the bootstrap standard error of a value read from a point of a curve."""
     values = []
     for p, n in _redrawn(cells):

@@ -66,18 +66,19 @@ from streammetrics.statistics.grouped import Groups, unit_plan
 from streammetrics.statistics.joint import OF_MODELS, alias, over_models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, KeysView
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Json, Options
 
 
 ColumnNames: TypeAlias = str | Sequence[str]  # a column, or several that form one matrix
 
 
-def told_columns(models: Any) -> dict[str, dict[str, str]]:
+def told_columns(models: Json) -> dict[str, dict[str, str]]:
     """Parse the models in a file: their columns by name, in order."""
     found = {}
     for model, columns in models:
@@ -477,7 +478,7 @@ class Comparison(MetricSet):
             raise KeyError(f"no model {model!r}{near(str(model), self.models)}")
         return self._of(model, self._accumulator.flush())
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """Return the names of the models."""
         return dict.fromkeys(self.models).keys()
 
@@ -573,7 +574,7 @@ class Comparison(MetricSet):
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty comparison from the result of `_configuration`."""
-        options: Any = {name: meta.get(name) for name in ("baseline", "max_rows", "unit")}
+        options: Options = {name: meta.get(name) for name in ("baseline", "max_rows", "unit")}
         suite = MetricSet._configured(meta)
         try:
             return cls(suite, told_columns(meta.get("models")), **options)

@@ -64,7 +64,7 @@ from streammetrics.statistics.joint import (
 from streammetrics.statistics.tables import ThresholdTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind, Rows, Schema
@@ -152,7 +152,7 @@ class Tables(MetricKind):
         bring = Bring(("prediction first", table._key), partial(_prediction_first, cut))
         return Joint(JointTable(), BOTH, table.schema, bring)
 
-    def spread(self, sides: tuple[Side, Side], joint: Any, share: float | None) -> Variances:
+    def spread(self, sides: tuple[Side, Side], joint: JointTable, share: float | None) -> Variances:
         """Return the variances from the derivatives of both values with respect to the cells."""
         labels, cells, amount, squares = joint.triples
         by_label, by_judgment = (
@@ -643,7 +643,7 @@ class Estimated(MetricSet):
             raise KeyError(f"no side {side!r}{near(str(side), BOTH)}")
         return self._side(_LABELLED if side == LABELS else _EVERY, self._accumulator.flush())
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """Return the names of the sides, ``"labels"`` and ``"judgments"``."""
         return dict.fromkeys(BOTH).keys()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from streammetrics.core.confidence import (
     rule_of,
     without,
 )
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.values import LabelledArray, Points
 from streammetrics.inference.areas import (
     GROUPS,
     Influences,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Numeric
+    from streammetrics.metrics.scores import areas, base
     from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
     from streammetrics.statistics.forecasts import BinnedShares
     from streammetrics.statistics.histograms import ScoreHistogram
@@ -171,7 +172,7 @@ def _threshold(metric: Metric[object], cells: Ladder, value: float) -> StandardE
 
 
 def _point(
-    metric: Any,
+    metric: base.EqualErrorRate | areas.TopDecileLift,
     cells: Ladder,
     value: float,  # noqa: ARG001 - common signature
 ) -> StandardError:
@@ -393,17 +394,18 @@ def _error_of_mean(
     return float(share @ errors[known]) + drawn
 
 
+P = TypeVar("P", bound=Points)
 # The limits of a curve of one class from its cells, given the probability outside on each side.
-CurveLimits = Callable[[Ladder, Any, float], list[Any]]
+CurveLimits = Callable[[Ladder, P, float], list[P]]
 _POINTWISE = "Wilson's score of each point alone"
 
 
-def _pointwise(family: str) -> Callable[[CurveLimits], CurveLimits]:
+def _pointwise(family: str) -> Callable[[CurveLimits[P]], CurveLimits[P]]:
     """Register the limits of the curves of a family, each point alone."""
 
-    def register(sides_of: CurveLimits) -> CurveLimits:
+    def register(sides_of: CurveLimits[P]) -> CurveLimits[P]:
         def rule(
-            metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram
+            metric: base.CurveMetric, asked: ConfidenceRequest, scores: ScoreHistogram
         ) -> ConfidenceInterval:
             value = metric.readout(scores)
             cells = [ladder for _, ladder in ladders(metric, asked, scores)]
@@ -448,7 +450,7 @@ def _up(side: Sides) -> Sides:
 
 
 @_pointwise(Family.ROC_CURVE)
-def of_roc(cells: Ladder, points: Any, tail: float) -> list[Any]:
+def of_roc(cells: Ladder, points: base.ROCPoints, tail: float) -> list[base.ROCPoints]:
     """Both rates at each threshold; above all scores they are exactly 0."""
     false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
     fpr, tpr = (
@@ -461,7 +463,7 @@ def of_roc(cells: Ladder, points: Any, tail: float) -> list[Any]:
 
 
 @_pointwise(Family.DET_CURVE)
-def of_errors(cells: Ladder, points: Any, tail: float) -> list[Any]:
+def of_errors(cells: Ladder, points: base.DETPoints, tail: float) -> list[base.DETPoints]:
     """Both error rates at each threshold."""
     fpr = _curve_of_class(points.fpr, cells.negatives, cells.n_square, tail)
     fnr = _curve_of_class(points.fnr, cells.positives, cells.p_square, tail)
@@ -469,7 +471,7 @@ def of_errors(cells: Ladder, points: Any, tail: float) -> list[Any]:
 
 
 @_pointwise(Family.GAINS)
-def of_gains(cells: Ladder, points: Any, tail: float) -> list[Any]:
+def of_gains(cells: Ladder, points: areas.GainPoints, tail: float) -> list[areas.GainPoints]:
     """The share of the positives at each given depth; exactly 0 at depth 0."""
     gain = _curve_of_class(points.gain, cells.positives, cells.p_square, tail)
     for side in gain:
@@ -478,7 +480,7 @@ def of_gains(cells: Ladder, points: Any, tail: float) -> list[Any]:
 
 
 @_pointwise(Family.PR_CURVE)
-def of_precision_recall(cells: Ladder, points: Any, tail: float) -> list[Any]:
+def of_precision_recall(cells: Ladder, points: base.PRPoints, tail: float) -> list[base.PRPoints]:
     """Precision and recall at each threshold; the last point is fixed by definition."""
     false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
     precision = _shares(points.precision, true, false, tail)

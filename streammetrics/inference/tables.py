@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Ints, Numeric, Places
     from streammetrics.metrics.arena import BradleyTerry
     from streammetrics.metrics.classification.base import Parts
+    from streammetrics.metrics.classification.multilabel import RowsMetric
     from streammetrics.metrics.classification.overall import (
         Accuracy,
         ConfusionMatrix,
@@ -362,15 +363,16 @@ def by_shares(
 
 
 def of_rare(
-    metric: Any, asked: ConfidenceRequest, statistics: Sequence[object]
+    metric: Metric, asked: ConfidenceRequest, statistics: Sequence[object]
 ) -> ConfidenceInterval | None:
     """Return the limits of rows, where few or none are in error; ``None`` if enough are.
 
     Limits of other kinds, which also see no variance in what is all right, are at least as wide.
     """
     (table, *more), exempt = statistics, (Family.HITS, Family.MISSES, Family.COST)
-    is_one = isinstance(metric, ContingencyMetric) and not more and metric.family not in exempt
-    if not is_one or not isinstance(table, ContingencyTable | ThresholdTable):
+    if not isinstance(metric, ContingencyMetric) or more or metric.family in exempt:
+        return None
+    if not isinstance(table, ContingencyTable | ThresholdTable):
         return None
     with suppress(NoConfidenceError):
         amounts, squares = tables_of(metric, asked, table)
@@ -757,7 +759,7 @@ def of_averages(
 
 
 def _of_each_label(
-    metric: AveragedMetric[Any], asked: ConfidenceRequest, counts: LabelCounts
+    metric: AveragedMetric[None], asked: ConfidenceRequest, counts: LabelCounts
 ) -> tuple[Floats, Floats, str]:
     """Return the limits of each label, and their method."""
     parts = parts_of(metric)
@@ -867,7 +869,7 @@ def _of_labels(metric: AveragedMetric[None], cells: Ints) -> tuple[Floats, Float
 
 
 @rule_of(Family.ROWS, Family.SUBSETS, anytime=True)
-def of_rows(metric: Any, asked: ConfidenceRequest, table: RowTables) -> ConfidenceInterval:
+def of_rows(metric: RowsMetric, asked: ConfidenceRequest, table: RowTables) -> ConfidenceInterval:
     """The share of correct rows, and means over rows."""
     if metric.family == Family.SUBSETS:
         check_is_share(metric)

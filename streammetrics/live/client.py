@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from http.client import HTTPConnection
     from types import TracebackType
 
-    Refused = Callable[[dict[str, Any], str], object]
+    from streammetrics.core.types import Document
+
+    Refused = Callable[[Document, str], object]
 
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 _FIRST, _LONGEST = 0.1, 15.0  # seconds between two tries
@@ -273,7 +275,7 @@ class Client:
         elif self.n_refused == 1:
             warn_caller(f"the service refuses an event, and others are counted: {why}")
 
-    def _post(self, body: bytes) -> tuple[int, dict[str, Any]]:
+    def _post(self, body: bytes) -> tuple[int, Document]:
         """Send a request until it is answered with more than a request to try again."""
         headers = {"content-type": "application/x-ndjson"}
         if self._token:
@@ -297,7 +299,7 @@ class Client:
                 raise ClientError(f"the client is closed: {self.trouble}")
             pause = min(2 * pause, _LONGEST)
 
-    def _ask(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, float, dict[str, Any]]:
+    def _ask(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, float, Document]:
         """Send a request once; return the status, the seconds to wait, and the answer."""
         if self._connection is None:
             self._connection = self._connect()

@@ -95,5 +95,4 @@ def _left(mine: Join, theirs: Join, keys: NDArray[np.uint64]) -> Ints:
     rows = np.unique(rows[rows >= 0])
     has_left = theirs.table.times.values[rows] < mine.floor
     still = mine.table.find(theirs.table.keys[rows]) >= 0
-    found: Ints = rows[has_left & ~still]
-    return found
+    return rows[has_left & ~still]

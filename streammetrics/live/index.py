@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -253,13 +253,13 @@ def kind_of(column: Column) -> str:
     return "i" if kind == "u" else kind
 
 
-def _first(values: Array, least: np.dtype[Any]) -> np.dtype[Any]:
+def _first(values: Array, least: np.dtype) -> np.dtype:
     if values.dtype.kind == "f":
         return values.dtype if values.ndim > 1 else np.dtype(np.float64)
     return np.dtype(np.bool_) if values.dtype.kind == "b" else least
 
 
-def _narrow(low: int, high: int, least: np.dtype[Any]) -> np.dtype[Any]:
+def _narrow(low: int, high: int, least: np.dtype) -> np.dtype:
     for width in (1, 2, 4, 8):
         limits = np.iinfo(f"i{width}")
         if width >= least.itemsize and limits.min <= low and high <= limits.max:

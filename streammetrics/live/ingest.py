@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from streammetrics.live.pipeline import Pipeline, SharedPipeline
 
     # Type class of a value; values of one class share a list, "alone" values are not buffered.
-    ValueType = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
+    ValueType = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype]
     # Takes a time, the id and the version, and columns. Returns whether the buffer has room for
     # more rows, or None if the row is not known to be valid and has to take the slow path.
     Add = Callable[[object, tuple[object, ...], Mapping[str, object]], bool | None]
@@ -100,7 +100,7 @@ def _add_none(time: object, heads: tuple[object, ...], columns: Mapping[str, obj
     """Send every row to the slow path."""
 
 
-def _adding(values: list[Any], checks: Sequence[ColumnCheck], until: float, full: int) -> Add:
+def _adding(values: list[object], checks: Sequence[ColumnCheck], until: float, full: int) -> Add:
     """Return a function that appends a row if all its values are known to be valid.
 
     Args:
@@ -129,12 +129,12 @@ def _adding(values: list[Any], checks: Sequence[ColumnCheck], until: float, full
     return add
 
 
-def _adding_one(values: list[Any], column: ColumnCheck, until: float, full: int) -> Add:
+def _adding_one(values: list[object], column: ColumnCheck, until: float, full: int) -> Add:
     """Return `_adding` specialized for one column, without a loop."""
     name, types, labels = column.name, column.types, column.labels
     low, high = column.low, column.high
 
-    def add(time: Any, heads: tuple[object, ...], columns: Mapping[str, Any]) -> bool | None:
+    def add(time: object, heads: tuple[object, ...], columns: Mapping[str, object]) -> bool | None:
         nonlocal values
         if (type(time) is float or type(time) is int) and 0.0 <= time < until and len(columns) == 1:
             one: Any = columns.get(name)
@@ -147,14 +147,14 @@ def _adding_one(values: list[Any], column: ColumnCheck, until: float, full: int)
 
 
 def _adding_two(
-    values: list[Any], first: ColumnCheck, second: ColumnCheck, until: float, full: int
+    values: list[object], first: ColumnCheck, second: ColumnCheck, until: float, full: int
 ) -> Add:
     """Return `_adding` specialized for two columns, without a loop."""
     one_name, one_types, one_labels = first.name, first.types, first.labels
     two_name, two_types, two_labels = second.name, second.types, second.labels
     one_low, one_high, two_low, two_high = first.low, first.high, second.low, second.high
 
-    def add(time: Any, heads: tuple[object, ...], columns: Mapping[str, Any]) -> bool | None:
+    def add(time: object, heads: tuple[object, ...], columns: Mapping[str, object]) -> bool | None:
         nonlocal values
         if (type(time) is float or type(time) is int) and 0.0 <= time < until and len(columns) == 2:
             one: Any = columns.get(one_name)
@@ -280,7 +280,7 @@ class Buffer:
         """Drop all rows and disable the fast path."""
         self.waiting: dict[tuple[object, ...], WaitingRows] = {}
         self._first: WaitingRows | None = None
-        self._alike = dict[str, Any]()
+        self._alike = dict[str, object]()
         self.add: Add = _add_none
 
     def open_fast_path(self, rows: WaitingRows, until: float) -> None:
@@ -328,7 +328,7 @@ class Buffer:
         alike = of if isinstance(of, tuple) else (of is str)
         return bool(self._alike.setdefault(name, alike) == alike)
 
-    def as_rows(self, columns: Mapping[str, object]) -> dict[str, Any]:
+    def as_rows(self, columns: Mapping[str, object]) -> dict[str, object]:
         """Return one row as columns; a missing value is a key, or else makes its column None."""
         return {
             name: None if value is None and name not in self._keys else [value]

@@ -8,7 +8,7 @@ import os
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
@@ -121,7 +121,10 @@ class InputShare(Metric[float]):
         return float(rows.rows.counts[1]), float(rows.n_rows)
 
 
-class InputDistance(Metric[float]):
+S = TypeVar("S", ScoreCells, Classes)
+
+
+class InputDistance(Metric[float], Generic[S]):
     """Base class of distances of a column from a reference.
 
     Args:
@@ -148,30 +151,30 @@ class InputDistance(Metric[float]):
         return self.feed({self.column: values})
 
     @abstractmethod
-    def certain(self, statistic: Any) -> tuple[float, float, float]:
+    def certain(self, statistic: S) -> tuple[float, float, float]:
         """Return the distance of the rows in a statistic, with its certain bounds."""
 
     @abstractmethod
-    def chance(self, statistic: Any) -> float:
+    def chance(self, statistic: S) -> float:
         """Return what the distance stays below by chance."""
 
-    def distance(self, statistic: Any) -> Distance:
+    def distance(self, statistic: S) -> Distance:
         """Return the distance of the rows in a statistic; ``nan`` without rows."""
         if not statistic.n_rows:
             return _NOTHING
         return Distance(*self.certain(statistic), self.chance(statistic))
 
-    def readout(self, statistic: Any) -> float:
+    def readout(self, statistic: S) -> float:
         """Return the distance; ``nan`` without rows."""
         return self.certain(statistic)[0] if statistic.n_rows else math.nan
 
-    def interval(self, statistic: Any) -> Interval[float]:
+    def interval(self, statistic: S) -> Interval[float]:
         """Return the certain bounds of the distance."""
         _, low, high = self.certain(statistic) if statistic.n_rows else _NOTHING[:3]
         return Interval(low, high)
 
 
-class NumberDistance(InputDistance):
+class NumberDistance(InputDistance[ScoreCells]):
     """The distance of numbers from those of a reference."""
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -194,7 +197,7 @@ class NumberDistance(InputDistance):
         return made_once(lambda cells: together(self._sample, cells.histogram), statistic)
 
 
-class CategoryDistance(InputDistance):
+class CategoryDistance(InputDistance[Classes]):
     """The distance of the shares of categories from those of a reference."""
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -467,7 +470,7 @@ class InputTable(tuple[InputSummary, ...], Result):
 
     def _table(self) -> Table:
         counts = ("rows", "nulls", "outside", "unseen")
-        columns: dict[str, list[Any]] = {n: [getattr(one, n) for one in self] for n in counts}
+        columns: dict[str, list[object]] = {n: [getattr(one, n) for one in self] for n in counts}
         for method in dict.fromkeys(method for one in self for method in one.distances):
             found = [one.distances.get(method, _NOTHING) for one in self]
             columns |= {method: [each.value for each in found]}
@@ -630,7 +633,7 @@ def inputs_of(given: Mapping[str, object] | None) -> list[Input]:
     return [_input_of(name, told) for name, told in given.items()]
 
 
-def _input_of(name: str, told: Any) -> Input:
+def _input_of(name: str, told: Json) -> Input:
     if isinstance(told, Input):
         return told
     values = {"type": told} if isinstance(told, str) else told
@@ -664,7 +667,7 @@ def _input_of(name: str, told: Any) -> Input:
         raise ValueError(f"inputs: {name}: {error}") from error
 
 
-def _range_of(told: Any) -> tuple[float, float] | None:
+def _range_of(told: Json) -> tuple[float, float] | None:
     if told is None:
         return None
     good = isinstance(told, list | tuple) and len(told) == 2
@@ -674,7 +677,7 @@ def _range_of(told: Any) -> tuple[float, float] | None:
     return float(told[0]), float(told[1])
 
 
-def _categories_of(told: Any) -> list[str]:
+def _categories_of(told: Json) -> list[str]:
     if told is None:
         return []
     good = isinstance(told, list | tuple) and all(isinstance(x, str | int) for x in told)
@@ -689,7 +692,7 @@ def _known(categories: set[str]) -> list[str]:
     return sorted(categories)
 
 
-def _state_of(reference: Any) -> Mergeable | None:
+def _state_of(reference: object) -> Mergeable | None:
     """Return a reference that is a state, its bytes, or its path; ``None`` for a column."""
     if isinstance(reference, bytes):
         reference = from_bytes(reference)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.mergeable import Description
-    from streammetrics.core.types import Arrays, ClassLabel
+    from streammetrics.core.types import Arrays, ClassLabel, Foreign
     from streammetrics.live.alerts.rule import Alerts, Rule
     from streammetrics.live.events import By
     from streammetrics.live.inputs import InputTable
@@ -277,7 +277,7 @@ class Live(Stateful, Generic[M_co]):
     def window(
         self, length: str | timedelta, *, end: object = None, by: str | Sequence[str]
     ) -> Slices: ...
-    def window(self, length: str | timedelta, *, end: object = None, by: By = None) -> Any:
+    def window(self, length: str | timedelta, *, end: object = None, by: By = None) -> object:
         """Return a new set or metric of the rows of a window.
 
         Args:
@@ -306,7 +306,7 @@ class Live(Stateful, Generic[M_co]):
     def last(self, n: int, *, by: None = None) -> M_co: ...
     @overload
     def last(self, n: int, *, by: str | Sequence[str]) -> Slices: ...
-    def last(self, n: int, *, by: By = None) -> Any:
+    def last(self, n: int, *, by: By = None) -> object:
         """Return a new set or metric of the newest n labelled rows.
 
         Rows are ordered by time, then by id. Rows of `observe` have no id; at equal times they are
@@ -541,7 +541,7 @@ class Live(Stateful, Generic[M_co]):
         every: str = "5min",
         token: str = "",
         local: bool = False,
-    ) -> Any:
+    ) -> Foreign:
         """Return an ASGI application that takes events and serves queries and a page.
 
         Its endpoints are described in docs/live.md.

@@ -95,7 +95,7 @@ def paired(models: Mapping[str, Queries], since: int = 0) -> Paired:
     return Paired(differences, int(same.sum()), int((~same).sum()), left_out)
 
 
-def _common(models: Mapping[str, Queries]) -> tuple[str, dict[str, Metric[Any]], tuple[str, ...]]:
+def _common(models: Mapping[str, Queries]) -> tuple[str, dict[str, Metric], tuple[str, ...]]:
     """Return the input of the label, the metrics that all models have, and the other ones."""
     first, *others = [metrics_of(SliceKeys(queries.suite).inner) for queries in models.values()]
     truths = {

@@ -13,6 +13,7 @@ from streammetrics.core.errors import UndefinedMetricWarning, undefined_expected
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Result
+from streammetrics.core.types import Array, Json
 from streammetrics.live.alerts.rule import Rule, Watch, source_of
 from streammetrics.live.events import SliceKeys, duration, instant, shown_duration, shown_time
 from streammetrics.live.panes import size_of
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.types import Array, Json
     from streammetrics.inference.estimated import Estimated
     from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.config import Config
@@ -352,7 +352,7 @@ class Readable(Protocol):
     def _queries(self) -> Queries: ...
 
 
-class Series(Result, dict[str, Any]):
+class Series(Result, dict[str, Array]):
     """Metrics over successive windows, as columns by name."""
 
     def to_dict(self) -> dict[str, list[Json]]:

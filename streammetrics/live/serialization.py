@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -358,7 +358,7 @@ def _read_rows(told: object, arrays: Arrays, join: Join, pipeline: Pipeline) -> 
         join.put_alone(_read_labels(alone, _taken_keys(alone)))
 
 
-def _check_rows(times: Any, flags: Any, join: Join) -> None:
+def _check_rows(times: Array, flags: Array, join: Join) -> None:
     timely = join.floor <= times.min() and times.max() <= join.newest
     if flags.max() >= 64 or not timely or len(flags) > join.config.max_pending:
         raise StateFormatError("the waiting rows of the state are not valid")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError, undefined_expected
-from streammetrics.core.metric import read_together
+from streammetrics.core.metric import Metric, read_together
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.events import duration, shown_duration, shown_time
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
 
+    from streammetrics.core.confidence import ConfidenceInterval
+    from streammetrics.core.types import Json
     from streammetrics.live.events import Tier
     from streammetrics.slices.slices import Slices
 
@@ -203,7 +205,7 @@ class Number(NamedTuple):
     why: str = ""
 
 
-def number_of(metric: Any) -> Number | None:
+def number_of(metric: Metric) -> Number | None:
     """Return the value of a metric; ``None`` if it is not a number."""
     read, why = attempt(lambda: (metric.compute(), metric.bounds()))
     if read is None:
@@ -221,12 +223,12 @@ def numbers_of(window: object) -> dict[str, Number]:
     return {name: number for name, number in every.items() if number is not None}
 
 
-def confidence_of(metric: Any) -> Any:
+def confidence_of(metric: Metric) -> ConfidenceInterval | None:
     """Return the 95 % confidence interval of a metric; ``None`` if it has none."""
     return attempt(lambda: metric.confidence(0.95))[0]
 
 
-def slice_columns(slices: Slices) -> dict[str, list[Any]]:
+def slice_columns(slices: Slices) -> dict[str, list[Json]]:
     """Return the table of slices as columns; metrics that cannot be read have NaN."""
     state = slices._accumulator.flush()
     columns = slices._read(state, None, anytime=False, only=()).to_dict()

@@ -21,7 +21,7 @@ from streammetrics.statistics.ranking_rows import run_starts
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from streammetrics.core.types import ArrayLike, Floats
+    from streammetrics.core.types import ArrayLike, Bools, Floats, Ints
 
 
 Tally: TypeAlias = "Hashable"  # the counts that determine the value of a unit
@@ -93,7 +93,7 @@ class AttemptMetric(Metric[float]):
         attempts, solved = _counts(held)
         return list(zip(attempts.tolist(), solved.tolist(), strict=True))
 
-    def _counted(self, held: AttemptCounts) -> tuple[Floats, dict[Tally, Fraction], list[Tally]]:
+    def _counted(self, held: AttemptCounts) -> tuple[Bools, dict[Tally, Fraction], list[Tally]]:
         """Return a mask of the units that count, values by tally, and the tallies of units."""
         counts = _counts(held)[0] >= self._needed
         tallies = [t for t, c in zip(self._tallies(held), counts.tolist(), strict=True) if c]
@@ -148,7 +148,7 @@ class AttemptMetric(Metric[float]):
         return KeyedValues(dict(zip(units, self._unit_values(held).tolist(), strict=True)), "unit")
 
 
-def _counts(held: AttemptCounts) -> tuple[Any, Any]:
+def _counts(held: AttemptCounts) -> tuple[Ints, Ints]:
     """Return the number of attempts and of solved attempts of each unit."""
     table = held.table
     starts = run_starts(table.unit)

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import isabstract
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
@@ -91,7 +91,7 @@ def spelled(name: str, depth: object = None) -> tuple[str, Options] | None:
     return metric, implied
 
 
-def with_ours(parameters: Mapping[str, Any], known: Mapping[str, object]) -> Options:
+def with_ours(parameters: Options, known: Mapping[str, object]) -> Options:
     """Return the parameters with ``rel`` and ``dcg`` of ir_measures translated.
 
     >>> with_ours({"rel": 2}, {"relevant_at": 1.0}), with_ours({"dcg": "exp-log2"}, {"gain": ""})

@@ -175,7 +175,7 @@ def _figure_title(name: str, value: object, kind: str | None) -> str:
     return f"Quantiles of {name}" if isinstance(value, Distribution) else name
 
 
-def _sure(metric: Metric, value: object, confidence: float) -> dict[str, Any]:
+def _sure(metric: Metric, value: object, confidence: float) -> Document:
     """Return the `confidence` option of a picture, or {} if the metric has no confidence limits."""
     with undefined_expected():
         read, curve = metric._read(), metric._pictured()
@@ -190,7 +190,7 @@ def _sure(metric: Metric, value: object, confidence: float) -> dict[str, Any]:
     return {}
 
 
-def _figure(title: str, what: Any, table: Table, number: int, **options: Any) -> Figure | None:
+def _figure(title: str, what: Any, table: Table, number: int, **options: object) -> Figure | None:
     """Draw a picture; return None if it is too large."""
     sheet = Sheet()
     with library("").rc_context(_STYLE), warnings.catch_warnings(action="ignore"):
@@ -491,7 +491,7 @@ def _differences(
     if not others:
         return first.compute(confidence) if isinstance(first, Comparison) and first.n_rows else None
     one, *rest = subjects
-    lines: Any = None
+    lines: Differences | None = None
     rows = {one.name: one.state.n_rows}
     for other in rest:
         with warnings.catch_warnings(record=True, action="always") as caught:
@@ -508,7 +508,7 @@ def _differences(
         lines = type(found)([*(lines or ()), *found], confidence, rows)
     if lines is not None:
         notes.append(UNPAIRED)
-    return lines  # type: ignore[no-any-return]  # a result of compare
+    return lines
 
 
 def _plain(subject: Subject) -> Any:

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import Unit
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
-    from streammetrics.core.types import Document, Json
+    from streammetrics.core.types import ClassLabel, Document, Json
     from streammetrics.slices.keyed import SliceReading
     from streammetrics.slices.slices import Slices
 
@@ -118,13 +118,13 @@ class MetricRow:
 
     name: str
     parameters: Mapping[str, object]
-    value: Any
-    low: Any
-    high: Any
+    value: Json
+    low: Json
+    high: Json
     exact: bool
     n_rows: int
     n_omitted: int
-    per_query: Mapping[Any, float] | None = None  # if requested
+    per_query: Mapping[ClassLabel, float] | None = None  # if requested
     sure: ConfidenceInterval | None = None  # if requested; NaN limits if the metric has none
 
 
@@ -438,7 +438,7 @@ def model_index(
     dataset_name: str = "",
     split: str = "test",
     revision: str | None = None,
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[Document]]:
     """Return the ``model-index`` of a model card: the results that the Hub shows beside a model.
 
     Put it into the YAML header of a README, or pass it to `huggingface_hub.ModelCardData` as

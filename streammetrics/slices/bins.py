@@ -514,7 +514,7 @@ def _all_missing(column: Column) -> bool:
     return column.values.dtype.kind == "f" and bool(np.isnan(column.values).all())
 
 
-def _part(value: Any, title: str) -> _CodedColumn:
+def _part(value: object, title: str) -> _CodedColumn:
     days = days_of(value, title)
     if days is not None:
         return _of_times(days, "dates", day_of)

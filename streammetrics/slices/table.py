@@ -7,18 +7,18 @@ import importlib
 import json
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval, Result, is_curve, numbers
+from streammetrics.core.types import Array, Floats, Foreign, Json
 from streammetrics.statistics.keys import Bin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streammetrics.core.types import Array, Floats, Foreign
     from streammetrics.statistics.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
@@ -26,7 +26,7 @@ OWN = ("by", "n_rows", "p", "p_adjusted")  # columns that belong neither to a ke
 BESIDE = ("_low", "_high", "_rest")  # suffixes of the columns that accompany a metric's values
 
 
-class SliceTable(Result, dict[str, Any]):
+class SliceTable(Result, dict[str, Array]):
     """Metrics by slice: a dictionary of columns, each with one entry a slice.
 
     The columns to slice by come first, with None where a value is missing or a slice does not
@@ -45,7 +45,7 @@ class SliceTable(Result, dict[str, Any]):
         self.level, self.better = level, better
         return self
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Json]]:
         """Return the columns as lists, ready for JSON; dates become ISO 8601 text."""
         return {
             title: [x.isoformat() if isinstance(x, datetime.date) else x for x in column.tolist()]
@@ -124,11 +124,11 @@ class SliceTable(Result, dict[str, Any]):
         return len(next(iter(self.values()))) if self.keys() else 0
 
 
-def _alike(column: Array) -> Any:
+def _alike(column: Array) -> Array | list[object]:
     """Return a column; keys of several kinds become text."""
     if column.dtype != object:
         return column
-    items = column.tolist()
+    items: list[object] = column.tolist()
     if len({type(item) for item in items if item is not None}) > 1:
         items = [None if item is None else str(item) for item in items]
     return items

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats, Ints, Places
+    from streammetrics.core.types import Document, Floats, Ints, Places
     from streammetrics.inference.units import Rests
     from streammetrics.slices.keyed import GroupView
     from streammetrics.statistics.keys import Part
@@ -319,7 +319,7 @@ class Disparity:
             words.append(f"lowest {self.lowest}, highest {self.highest}")
         return "; ".join(words)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return all attributes as plain Python objects."""
         return {
             "value": self.value,

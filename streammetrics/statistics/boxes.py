@@ -640,7 +640,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
     def added(
         self,
         value: Held,
-        of: Any,
+        of: BoxScores,
         labels: Column,
         scores: Floats,
         codes: Ints,

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import GroupedStates
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Options, Places
 
 MOST_UNITS = 4096  # that have a state each
 
@@ -449,7 +449,7 @@ def grouped(
     Schemas that may leave rows out have another one, which counts these.
     """
     every: list[Grouped] = []
-    given: Any = {"name": name, "titles": titles, "most": most, "overflow": overflow}
+    given: Options = {"name": name, "titles": titles, "most": most, "overflow": overflow}
     for source, schema in enumerate(plan.schemas):
         pairs = zip(plan.start.statistics, plan.sources, strict=True)
         of = tuple(statistic for statistic, place in pairs if place == source)

@@ -214,7 +214,7 @@ class ScoreHistogram(ScoredStatistic):
         self.add(_by_histogram(codes, scores, weight), weight)
 
     def by_sorted_group(
-        self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+        self, n: int, pieces: Iterable[tuple[Places, ReadColumn, Array | None]]
     ) -> dict[str, object] | None:
         """Return histograms of sorted groups of unweighted rows with scores (n,), or `None`."""
         found = GroupedHistograms.of_rows(self.max_bins, n, pieces)
@@ -377,7 +377,7 @@ class LabelHistograms(ScoreHistogram):
             rows = [self._known(score, true, weight) for score, true in sides]
         self.add(rows, weight)
 
-    def _known(self, score: Floats, true: Any, weight: Floats | None) -> Added:
+    def _known(self, score: Floats, true: ReadColumn, weight: Floats | None) -> Added:
         """Return the rows in which the label is known."""
         if self.ignore_index is not None:
             known = true != UNKNOWN
@@ -535,7 +535,7 @@ class ValueHistogram(Statistic):
         self.weighed = type(self).weighed.added(self.weighed, rows, self)
 
     def by_sorted_group(
-        self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+        self, n: int, pieces: Iterable[tuple[Places, ReadColumn, Array | None]]
     ) -> dict[str, object] | None:
         """Return the histograms of rows of weight one that have one output."""
         found = GroupedHistograms.of_rows(

@@ -163,7 +163,7 @@ class ExactSum:
     def of_terms(
         cls,
         terms: Callable[..., Floats],
-        columns: Sequence[Any],
+        columns: Sequence[ReadColumn],
         weight: Array | None = None,
     ) -> Self:
         """Return the sums of ``terms(*columns)``, which must return a new array.
@@ -186,7 +186,7 @@ class ExactSum:
     @classmethod
     def of_powers(
         cls,
-        terms: Callable[..., Any],
+        terms: Callable[..., Floats],
         columns: Sequence[ReadColumn],
         powers: Collection[int],
         *parameters: float,

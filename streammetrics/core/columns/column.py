@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def same_objects(
     if len(items) < _TRIED // 8:  # reading so few is faster than comparing them
         return None
 
-    def places(items: Sequence[Any] | NDArray[np.object_]) -> Array:
+    def places(items: Sequence[object] | NDArray[np.object_]) -> Array:
         array = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
         return np.asarray(_ObjectPlaces(array))
 

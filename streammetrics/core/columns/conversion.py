@@ -453,7 +453,7 @@ def _arrow_nulls(value: Foreign) -> Bools:
     return np.asarray(value.is_null().to_numpy(zero_copy_only=False))
 
 
-def encoded_texts(value: Any) -> tuple[list[Any], Array | None] | None:
+def encoded_texts(value: Foreign) -> tuple[list[object], Array | None] | None:
     """Return labels and the label of each row, or the texts of all rows and ``None``.
 
     Labels may repeat, be unused, and be no text. Returns ``None`` for a column with nulls, and for
@@ -461,7 +461,7 @@ def encoded_texts(value: Any) -> tuple[list[Any], Array | None] | None:
     """
     if getattr(value, "dtype", None) == np.dtype(object):
         return (value.tolist(), None) if value.ndim == 1 else None
-    array: Any = getattr(value, "array", value)  # of a series
+    array: Foreign = getattr(value, "array", value)  # of a series
     if hasattr(getattr(array, "dtype", None), "categories"):
         codes = np.asarray(array.codes)
         return None if codes.min(initial=0) < 0 else (array.dtype.categories.tolist(), codes)

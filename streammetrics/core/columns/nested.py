@@ -17,7 +17,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Array, Bools, Floats, Foreign, Ints, Places
+    from streammetrics.core.types import Array, Bools, Floats, Foreign, Ints, Places, ReadColumn
 
     Counts = Ints
 
@@ -75,7 +75,7 @@ def within(starts: Counts, counts: Counts) -> Places:
     return places
 
 
-def joined(parts: Sequence[Any]) -> Foreign:
+def joined(parts: Sequence[ReadColumn]) -> Foreign:
     """Concatenate columns of one kind: nested, plain or numeric."""
     if isinstance(parts[0], Nested):
         flat = concatenate([part.flat for part in parts])

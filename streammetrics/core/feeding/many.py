@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.feeding.plan import Plan
-    from streammetrics.core.types import Array, Arrays, Places
+    from streammetrics.core.types import Array, Arrays, Json, Places
 
 
 class ColumnKinds(NamedTuple):
@@ -140,7 +140,7 @@ class ColumnKinds(NamedTuple):
         return whole
 
 
-def facts_of(text: object) -> Any:
+def facts_of(text: object) -> Json:
     """Parse facts from JSON."""
     return json_of(np.frombuffer(str(text).encode(), np.uint8))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Shape = int | tuple[int, ...] | Callable[[Any], int | tuple[int, ...]]
 
 
-V = TypeVar("V")
+V = TypeVar("V", "ExactSum", "WeightedCount")
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
@@ -381,19 +381,19 @@ class ShapedField(StateField[V]):
         """Return the value of untrusted `arrays`."""
         return self.read(shape_of(self._shape, of), arrays)
 
-    def plus(self, mine: Any, other: Any) -> Any:
+    def plus(self, mine: V, other: V) -> V:
         """Return the sums of both."""
         return mine + other
 
-    def minus(self, value: object, other: Any) -> Any:
+    def minus(self, value: V, other: V) -> V:
         """Return the differences, exactly."""
         return value - other
 
-    def arrays(self, value: Any) -> Any:
+    def arrays(self, value: V) -> dict[str, Array]:
         """Return the arrays of exact sums."""
         return value.arrays()
 
-    def nbytes(self, value: Any) -> Any:
+    def nbytes(self, value: V) -> int:
         """Bytes held now."""
         return value.nbytes
 
@@ -401,11 +401,11 @@ class ShapedField(StateField[V]):
         """Return the values of no rows."""
         return self.zeros((size, *shape_of(self._shape, of)))
 
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
+    def groups_plus(self, mine: V, other: V, size: int) -> V:
         """Return the sums of both."""
         return mine + other
 
-    def groups_arrays(self, value: Any, size: int) -> Any:
+    def groups_arrays(self, value: V, size: int) -> dict[str, Array]:
         """Return the arrays of exact sums."""
         return value.arrays()
 

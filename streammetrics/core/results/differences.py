@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex, overload
 
 from streammetrics.core.results.table import Table, aligned
 from streammetrics.core.results.values import Result, plain
@@ -12,6 +12,8 @@ from streammetrics.core.results.values import Result, plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self, SupportsIndex
+
+    from streammetrics.core.types import Document
 
 
 class Difference(NamedTuple):
@@ -80,7 +82,7 @@ class Differences(Result, tuple[Difference, ...]):
     def __getitem__(self, place: slice) -> tuple[Difference, ...]: ...
     @overload
     def __getitem__(self, place: str) -> Differences: ...
-    def __getitem__(self, place: Any) -> Any:
+    def __getitem__(self, place: SupportsIndex | slice | str) -> object:
         """Return a line by its index, or all lines of a metric by its name."""
         if not isinstance(place, str):
             return super().__getitem__(place)
@@ -100,7 +102,7 @@ class Differences(Result, tuple[Difference, ...]):
             of.setdefault(line.against, line.other)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return the confidence level, the rows, the values and the lines in plain Python."""
         lines = [plain(line._asdict()) for line in self]
         rows = dict(self.n_rows) if isinstance(self.n_rows, Mapping) else self.n_rows

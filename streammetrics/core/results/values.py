@@ -11,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.core.results.table import Table
-from streammetrics.core.types import Each, V_co
+from streammetrics.core.types import ClassLabel, Document, Each, Json, V_co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -135,7 +135,7 @@ class LabelledArray(Result, np.ndarray):
     def __array_wrap__(
         self,
         array: Array,
-        context: Any = None,
+        context: tuple[np.ufunc, tuple[object, ...], int] | None = None,
         return_scalar: bool = False,
     ) -> Any:
         values = np.asarray(array)
@@ -162,7 +162,7 @@ class LabelledArray(Result, np.ndarray):
         return repr(np.asarray(self))
 
 
-def _nested(values: Any, labels: Sequence[tuple[object, ...]]) -> Any:
+def _nested(values: Json, labels: Sequence[tuple[object, ...]]) -> Json:
     if not labels:
         return values
     return {
@@ -228,7 +228,7 @@ class Curves(Result, tuple[Points, ...]):
     Any``, which lets the code use the one that it knows it has.
     """
 
-    labels: tuple[Any, ...]
+    labels: tuple[object, ...]
     of: str
 
     def __new__(cls, curves: Iterable[Points], labels: Iterable[object], of: str = "class") -> Self:
@@ -237,7 +237,7 @@ class Curves(Result, tuple[Points, ...]):
         self.labels, self.of = tuple(labels), of
         return self
 
-    def to_dict(self) -> dict[Any, dict[str, list[float]]]:
+    def to_dict(self) -> dict[object, dict[str, list[float]]]:
         """Return the curve of each class or model by its label."""
         return {label: curve.to_dict() for label, curve in zip(self.labels, self, strict=True)}
 
@@ -260,14 +260,14 @@ def is_curve(value: object) -> bool:
     return isinstance(first, Points) and any(map(np.ndim, first._named().values()))
 
 
-class KeyedValues(Result, dict[Any, float]):
+class KeyedValues(Result, dict[ClassLabel, float]):
     """A number for each query or cluster, by its id."""
 
-    def __init__(self, values: Mapping[Any, float], name: str) -> None:
+    def __init__(self, values: Mapping[ClassLabel, float], name: str) -> None:
         super().__init__(values)
         self.name = name
 
-    def to_dict(self) -> dict[Any, float]:
+    def to_dict(self) -> dict[ClassLabel, float]:
         """Return a plain dictionary."""
         return dict(self)
 
@@ -278,14 +278,14 @@ class KeyedValues(Result, dict[Any, float]):
         return type(self), (dict(self), self.name)
 
 
-class Report(Result, dict[str, Any]):
+class Report(Result, Document):
     """Several numbers for each class and for averages over classes, and one for all rows.
 
     The layout is that of `sklearn.metrics.classification_report` with ``output_dict=True``. In a
     table, the number for all rows is in the column of the F1 score, as in the printed report.
     """
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return a plain dictionary."""
         return plain(dict(self))  # type: ignore[no-any-return]  # plain() of a dictionary is a dictionary
 
@@ -301,7 +301,7 @@ class Report(Result, dict[str, Any]):
 class Values(Result, dict[str, Each]):
     """The values of the metrics of a set, by name; a table has a row for each number."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return the value of each metric in plain Python."""
         return plain(dict(self))  # type: ignore[no-any-return]  # plain() of a dictionary is a dictionary
 
@@ -324,7 +324,7 @@ class Interval(Result, _Sides[V_co]):
 
     __slots__ = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return both limits in plain Python."""
         return {"low": plain(self.low), "high": plain(self.high)}
 
@@ -339,7 +339,7 @@ class Interval(Result, _Sides[V_co]):
         )
 
 
-def numbers(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
+def numbers(value: object) -> Iterator[tuple[str, Document]]:
     """Yield (label, {column title: number}) for every number of a value.
 
     Parts of a label are joined by slashes; a slash or backslash within a part is escaped by a
@@ -382,7 +382,7 @@ def flat(name: str, value: object) -> dict[str, float]:
     return {}
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> Json:
     """Return a value in plain Python: dictionaries, lists, strings and numbers."""
     if isinstance(value, Result):
         return value.to_dict()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints
     from streammetrics.live.alerts.rule import PaneRun, Parts, Reads, Verdict, View
     from streammetrics.slices.fairness import Slice
@@ -58,7 +59,7 @@ class SliceLimits(NamedTuple):
         return self.high < threshold if below else self.low > threshold
 
 
-def check_limits(metric: Any, name: str) -> None:
+def check_limits(metric: Metric, name: str) -> None:
     """Raise `ValueError` if a metric has no confidence limits."""
     try:
         with undefined_expected():
@@ -84,7 +85,7 @@ def limits_by_slice(
         reach: The value that limits are compared with.
         below: Whether low values are bad.
     """
-    metric: Any = slices[name]
+    metric: Metric = slices[name]
     some = [one for one in _each(slices) if one.n_rows >= min_rows]
     values = [value_of(name, metric, one.state) for one in some]
     way = 1 if below else -1
@@ -99,7 +100,7 @@ def limits_by_slice(
 
 def trials_by_slice(slices: Slices, name: str) -> dict[str, tuple[float, float]]:
     """Return the successes and rows of a share of rows for each slice, by its title."""
-    metric: Any = slices[name]
+    metric: Metric = slices[name]
     with own_arithmetic():
         return {one.title: trials_of(metric, *metric._chosen(one.state)) for one in _each(slices)}
 
@@ -107,8 +108,7 @@ def trials_by_slice(slices: Slices, name: str) -> dict[str, tuple[float, float]]
 def _trials_of(metric: Any) -> tuple[float, float]:
     """Return the successes and rows of a share of rows; raise `TypeError` for other metrics."""
     trials = metric.trials if isinstance(metric, InputShare) else partial(trials_of, metric)
-    found: tuple[float, float] = trials(*metric._read())
-    return found
+    return trials(*metric._read())
 
 
 def _each(slices: Slices) -> Iterator[Slice]:
@@ -120,7 +120,7 @@ def _each(slices: Slices) -> Iterator[Slice]:
 _exact_limits = lru_cache(maxsize=4096)(clopper_pearson)
 
 
-def _limits(one: Slice, metric: Any, name: str, value: float, tail: float) -> SliceLimits:
+def _limits(one: Slice, metric: Metric, name: str, value: float, tail: float) -> SliceLimits:
     try:
         with own_arithmetic():
             trials = trials_of(metric, *metric._chosen(one.state))

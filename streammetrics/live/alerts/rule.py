@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.states import State as MetricState
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.types import Bools, Ints, Places
+    from streammetrics.core.types import Bools, Document, Ints, Options, Places
 
     Marks = Bools
     from contextlib import AbstractContextManager
@@ -135,7 +135,7 @@ class Rule(Configured, ABC):
         return found
 
     @abstractmethod
-    def moments(self, view: Any) -> Callable[[], list[Moment]]:
+    def moments(self, view: View) -> Callable[[], list[Moment]]:
         """Return a function that computes the moments, oldest first, as far back as panes are kept.
 
         Everything needed from the view is read before this method returns.
@@ -186,10 +186,9 @@ class WindowRule(Rule):
     def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
         """Return the verdict on the windows that end at a time."""
 
-    def moments(self, view: Any) -> Callable[[], list[Moment]]:
+    def moments(self, view: View) -> Callable[[], list[Moment]]:
         """Judge the windows that end with each pane."""
-        found: Callable[[], list[Moment]] = view.judged(self)
-        return found
+        return view.judged(self)
 
 
 def metric_of(suite: Mergeable, name: str) -> Any:
@@ -263,23 +262,23 @@ class Alert:
         return self.state == "firing"
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any], rule: Rule) -> Alert:
+    def from_dict(cls, told: Document, rule: Rule) -> Alert:
         """Return an alert from a dictionary that `to_dict` returned.
 
         Raises:
             KeyError: An entry is missing.
             ValueError: A time is invalid.
         """
-        rest: dict[str, Any] = {name: told[name] for name in _PLAIN}
+        rest: Options = {name: told[name] for name in _PLAIN}
         rest |= {name: told[name] and datetime.fromisoformat(told[name]) for name in _TIMES}
         changes = [
             (datetime.fromisoformat(each["time"]), each["state"]) for each in told["changes"]
         ]
         return cls(**rest, changes=tuple(changes), rule=rule)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return the alert as plain Python objects, with times as ISO 8601 text."""
-        told: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        told: Document = {each.name: getattr(self, each.name) for each in fields(self)}
         told |= {name: told[name] and told[name].isoformat() for name in _TIMES}
         changes = [{"time": time.isoformat(), "state": state} for time, state in self.changes]
         return {**told, "changes": changes, "rule": repr(self.rule)}
@@ -295,7 +294,7 @@ class Alerts(tuple[Alert, ...], Result):
         """The alerts that are firing."""
         return Alerts(alert for alert in self if alert.firing)
 
-    def to_dict(self) -> dict[Any, Any]:
+    def to_dict(self) -> Document:
         """Return each alert as plain Python objects, by name."""
         return {alert.name: alert.to_dict() for alert in self}
 
@@ -430,8 +429,7 @@ class Windows:
     def touched(self, marks: Marks) -> Marks:
         """Return a mask of the windows that contain a marked pane."""
         before = np.concatenate([[0], np.cumsum(marks)])
-        found: Marks = before[self._stops] > before[self._stops - self._panes]
-        return found
+        return before[self._stops] > before[self._stops - self._panes]
 
     def read(self, reads: Reads, asked: Places) -> Iterator[Any]:
         """Yield the merged states of the requested windows, in order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import needs
 from streammetrics.live.consuming.queue import Message, QueueError
@@ -12,6 +12,7 @@ from streammetrics.live.consuming.queue import Message, QueueError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.types import Foreign
     from streammetrics.live.consuming.queue import Address, Position
 
 _TIMEOUT = 10.0  # seconds to wait for an answer
@@ -44,7 +45,7 @@ class KafkaTopic:
         }
         self.title = f"kafka {topic} {group}"
         self._topic = topic
-        self._consumer: Any = None
+        self._consumer: Foreign = None
         self._partitions: list[int] = []
         self._looked = 0.0  # time of the last look at the number of partitions
 

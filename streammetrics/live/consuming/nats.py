@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from streammetrics.core.errors import needs
 from streammetrics.live.consuming.queue import Message, QueueError
@@ -12,6 +12,7 @@ from streammetrics.live.consuming.queue import Message, QueueError
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
+    from streammetrics.core.types import Foreign, Options
     from streammetrics.live.consuming.queue import Address, Position
 
 _TIMEOUT = 10.0  # seconds to wait for an answer
@@ -33,8 +34,8 @@ class NatsStream:
             import nats  # noqa: PLC0415 - an extra of its own
             from nats.js import api  # noqa: PLC0415
         self._nats, self._api = nats, api
-        self._errors: Any = (nats.errors.Error, OSError)
-        login: dict[str, Any] = {"token": address.password or None}
+        self._errors: Foreign = (nats.errors.Error, OSError)
+        login: Options = {"token": address.password or None}
         if address.user:
             login = {"user": address.user, "password": address.password}
         urls = [f"{address.scheme}://{server}" for server in address.servers.split(",")]
@@ -51,8 +52,8 @@ class NatsStream:
         self._runner = asyncio.Runner()
         self.title = f"nats {stream} {group}"
         self._stream = stream
-        self._connection: Any = None
-        self._reader: Any = None
+        self._connection: Foreign = None
+        self._reader: Foreign = None
         self._next = 0  # number of the reader's next message
 
     @contextmanager
@@ -63,7 +64,7 @@ class NatsStream:
             told = str(error) or type(error).__name__
             raise QueueError(f"NATS: {told}") from error
 
-    def _run(self, call: Coroutine[Any, Any, T]) -> T:
+    def _run(self, call: Coroutine[object, object, T]) -> T:
         with self._reading():
             return self._runner.run(call)
 
@@ -109,7 +110,7 @@ class NatsStream:
 
     def read(self, n: int, seconds: float) -> list[Message]:
         """Return up to `n` messages; see `Queue`."""
-        found: list[Any] = []
+        found: list[Foreign] = []
         with self._reading(), suppress(TimeoutError):
             found = self._runner.run(self._reader.fetch(n, timeout=seconds))
         if not self._connection.is_connected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import needs
 from streammetrics.live.consuming.queue import Message, QueueError
@@ -13,6 +13,7 @@ from streammetrics.live.service.logs import log
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.types import Foreign
     from streammetrics.live.consuming.queue import Address, Position
 
 _TIMEOUT = 10.0  # seconds to wait for an answer
@@ -29,7 +30,7 @@ class RedisStream:
     def __init__(self, address: Address, stream: str, group: str) -> None:
         with needs("redis", "redis"):
             import redis  # noqa: PLC0415 - an extra of its own
-        self._errors: Any = (redis.RedisError, OSError)
+        self._errors: Foreign = (redis.RedisError, OSError)
         url = f"{address.scheme}://{address.servers}{address.path}"
         login = {
             "username": address.user or None,
@@ -88,7 +89,7 @@ class RedisStream:
         """Return up to `n` entries; see `Queue`."""
         streams = {self._stream: self._last}
         with self._reading():
-            found: Any = self._server.xread(streams, count=n, block=max(int(1000 * seconds), 1))
+            found: Foreign = self._server.xread(streams, count=n, block=max(int(1000 * seconds), 1))
         entries = found[0][1] if found else ()
         messages = [Message(_event(fields), "", key.decode()) for key, fields in entries]
         if messages:

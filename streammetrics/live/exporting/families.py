@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from streammetrics.slices.slices import Slices
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from streammetrics.core.confidence import ConfidenceInterval
+    from streammetrics.core.types import Json
     from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.inputs import InputTable
     from streammetrics.live.panes import Coverage
@@ -131,7 +133,9 @@ def _of_window(state: object, window: str) -> Families:
     return found | {"rows": [Sample({"window": window}, rows)]}
 
 
-def _of_intervals(title: str, every: Mapping[str, Any], window: str) -> Families:
+def _of_intervals(
+    title: str, every: Mapping[str, ConfidenceInterval | None], window: str
+) -> Families:
     found: Families = {f"{title}_low": [], f"{title}_high": []}
     for name, interval in every.items():
         if interval is None or not isinstance(interval.low, int | float | np.number):
@@ -172,7 +176,7 @@ def _key(parts: tuple[object, ...]) -> str:
     return "(missing)" if texts[0] is None else texts[0]
 
 
-def _numbers(columns: Mapping[str, Any], place: int) -> Iterator[tuple[str, float]]:
+def _numbers(columns: Mapping[str, list[Json]], place: int) -> Iterator[tuple[str, float]]:
     for name, cells in columns.items():
         if isinstance(cells[place], int | float | np.number):
             yield name, float(cells[place])

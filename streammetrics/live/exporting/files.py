@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from streammetrics.live.spans import length_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.live.queries import Readable
+    from streammetrics.core.types import Array
+    from streammetrics.live.queries import Readable, Series
 
 JOB = "live"  # job name in the `prometheus.yml` of docs/alerts.md
 _KEPT = "15m"  # how long an alert keeps firing while nothing is scraped, e.g. during a restart
@@ -209,9 +210,9 @@ def _nanoseconds(times: object) -> list[int]:
     return found
 
 
-def _columns(series: Any) -> dict[str, list[tuple[dict[str, str], Any]]]:
+def _columns(series: Series) -> dict[str, list[tuple[dict[str, str], Array]]]:
     """Return the columns of a series by family, with the labels of each."""
-    found: dict[str, list[tuple[dict[str, str], Any]]] = {
+    found: dict[str, list[tuple[dict[str, str], Array]]] = {
         "value": [],
         "value_low": [],
         "value_high": [],

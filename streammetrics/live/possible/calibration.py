@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
     return scores_of(metric, titles)
 
 
-def interval(known: CalibrationError[Any], held: ScoreCells, _: object) -> Interval | None:
+def interval(known: CalibrationError[None], held: ScoreCells, _: object) -> Interval | None:
     """Return the error with the smallest and the largest possible gap of each bin.
 
     Every norm is monotone in the gap of each bin, and bins share no rows. A gap is largest if all
@@ -64,7 +64,7 @@ def interval(known: CalibrationError[Any], held: ScoreCells, _: object) -> Inter
 
 
 def _certain(
-    known: CalibrationError[Any], negative: CumulativeCounts, other: Numeric
+    known: CalibrationError[None], negative: CumulativeCounts, other: Numeric
 ) -> Interval | None:
     """Return the interval for inexact cells, with all unlabelled rows in either class."""
     if other is None:

@@ -54,7 +54,7 @@ def with_columns(
     known: Metric, name: str, labels: Array, predicted: Array, counts: Array
 ) -> Limits:
     """Return the certain bounds after adding rows, each `counts` times, given in columns."""
-    twin: Any = known.copy()
+    twin = known.copy()
     if len(counts):
         twin.update(y_true=labels, sample_weight=counts, **{name: predicted})
     with undefined_expected():

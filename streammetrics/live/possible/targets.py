@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 
 def _apart(_: object, target: Numbers, predicted: Numbers) -> Numbers:
-    loss: Numbers = np.abs(target - predicted)
-    return loss
+    return np.abs(target - predicted)
 
 
 def _apart_by_logs(_: object, target: Numbers, predicted: Numbers) -> Numbers:
@@ -47,8 +46,7 @@ def _apart_by_logs(_: object, target: Numbers, predicted: Numbers) -> Numbers:
 
 
 def _relative(_: object, target: Numbers, predicted: Numbers) -> Numbers:
-    loss: Numbers = np.abs(target - predicted) / np.abs(target)
-    return loss
+    return np.abs(target - predicted) / np.abs(target)
 
 
 def _relative_to_both(_: object, target: Numbers, predicted: Numbers) -> Numbers:
@@ -56,10 +54,9 @@ def _relative_to_both(_: object, target: Numbers, predicted: Numbers) -> Numbers
     return loss
 
 
-def _tilted(metric: Any, target: Numbers, predicted: Numbers) -> Numbers:
+def _tilted(metric: PinballLoss, target: Numbers, predicted: Numbers) -> Numbers:
     over = target - predicted
-    loss: Numbers = np.where(over >= 0, metric.alpha * over, (metric.alpha - 1.0) * over)
-    return loss
+    return np.where(over >= 0, metric.alpha * over, (metric.alpha - 1.0) * over)
 
 
 # Losses that decrease in the target up to the prediction and increase after it. They are smallest

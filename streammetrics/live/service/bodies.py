@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from streammetrics.core.types import Document, Json
+    from streammetrics.core.types import Document, Foreign, Json, Places
     from streammetrics.live.events import Kind
 
     Told = tuple[str | None, frozenset[str]]  # kind in the query, keys of the first row
@@ -50,7 +50,7 @@ class Group(NamedTuple):
     """Rows of one kind: their numbers in the request, and their columns."""
 
     kind: Kind
-    rows: Any  # a sequence of integers
+    rows: Sequence[int] | Places
     columns: dict[str, Any]
 
 
@@ -78,7 +78,7 @@ def _grouped(
     for row, event in numbered:
         if type(event) is not dict:
             raise BodyError(f"row {row} is not a JSON object", None, row)
-        which: Any = event.get("kind", kind)
+        which: object = event.get("kind", kind)
         if which not in KINDS:
             no_kind(which, row)
         apart = tuple([key for key in event if _is_apart(event[key])]) if by_form else ()
@@ -145,7 +145,7 @@ def of_table(body: bytes, kind: str | None) -> list[Group]:
     return _groups_of(_table(body), kind)
 
 
-def _table(body: bytes) -> Any:
+def _table(body: bytes) -> Foreign:
     """Parse an Arrow table."""
     import pyarrow as pa  # noqa: PLC0415 - imported only to parse Arrow
 
@@ -161,7 +161,7 @@ def _table(body: bytes) -> Any:
     return table
 
 
-def _groups_of(table: Any, kind: str | None) -> list[Group]:
+def _groups_of(table: Foreign, kind: str | None) -> list[Group]:
     """Return the rows of a table by kind."""
     import pyarrow.compute as pc  # noqa: PLC0415 - imported only to parse Arrow
 
@@ -171,7 +171,7 @@ def _groups_of(table: Any, kind: str | None) -> list[Group]:
     if "kind" not in names:
         raise BodyError(f"the table has no column 'kind': add it, or ?kind={'|'.join(KINDS)}")
     told, table = table["kind"], table.drop_columns(["kind"])
-    kinds: list[Any] = pc.unique(told).to_pylist()
+    kinds: list[Foreign] = pc.unique(told).to_pylist()
     for which in kinds:
         if which not in KINDS:
             no_kind(which, told.to_pylist().index(which))
@@ -184,7 +184,7 @@ def _groups_of(table: Any, kind: str | None) -> list[Group]:
     return found
 
 
-def _group(kind: Any, rows: Any, table: Any) -> Group:
+def _group(kind: Any, rows: Foreign, table: Foreign) -> Group:
     columns = {}
     for name in table.column_names:
         column = table[name]
@@ -209,7 +209,7 @@ _ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class LineForm(NamedTuple):
     """A decoder of lines, with the class of rows of each kind and its keys in order."""
 
-    read: Callable[[bytes], Any]
+    read: Callable[[bytes], Foreign]
     keys: Mapping[Kind, tuple[str, ...]]
     kinds: Mapping[type, Kind]
 
@@ -282,7 +282,7 @@ def _row(keys: Sequence[str], kind: str | None) -> type:
     return row
 
 
-def _groups(form: LineForm, rows: Sequence[Any]) -> list[Group] | None:
+def _groups(form: LineForm, rows: Sequence[Foreign]) -> list[Group] | None:
     """Group rows by kind, in order of appearance; ``None`` if one has no known kind."""
     found = []
     types = [*map(type, rows)]
@@ -441,7 +441,7 @@ class Bodies:
         except PartError as error:
             raise self._placed(error, groups[error.place].rows) from error
 
-    def _placed(self, error: PartError, rows: Any) -> BodyError:
+    def _placed(self, error: PartError, rows: Foreign) -> BodyError:
         """Return an error with the row's number in the request, and the user's column names."""
         text, column = str(error), error.column
         if column in self._heads:
@@ -747,7 +747,7 @@ class Intake:
                         503, "the service is shutting down and did not take this: send it again"
                     ) from None
 
-    def _done(self, call: asyncio.Future[Any]) -> None:
+    def _done(self, call: asyncio.Future[dict[str, int]]) -> None:
         self.waiting -= 1
         if not call.cancelled():
             call.exception()  # retrieve the exception in case the client has disconnected

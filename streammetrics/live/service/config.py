@@ -178,7 +178,7 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
     for unknown in (each for each in named if each not in names):
         raise SpecError(f"{title} has no parameter {unknown!r}{near(unknown, names)}")
     try:
-        bound: Any = known.bind(None, *values, **{"name": name, **named})
+        bound = known.bind(None, *values, **{"name": name, **named})
         if isinstance(bound.arguments.get("reference"), str):
             bound.arguments["reference"] = os.path.join(folder, bound.arguments["reference"])
         return cls(*bound.args[1:], **bound.kwargs)

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import blake2b
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -149,7 +149,7 @@ class Receiver:
 class _NoRedirect(HTTPRedirectHandler):
     """Turns redirects into errors: they would lose the body, and give the token to others."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: object) -> None:
         """Return nothing, which makes the redirect an `HTTPError`."""
 
 

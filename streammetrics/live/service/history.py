@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Array, Foreign, Ints, Places
+    from streammetrics.core.types import Array, Foreign, Ints, Options, Places
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
@@ -33,10 +33,10 @@ class HistoryRows(NamedTuple):
     """Rows of some files as columns, by the parameter names of `Live`, with their origin."""
 
     times: Ints
-    columns: dict[str, Any]
+    columns: dict[str, Foreign]
     files: tuple[tuple[str, int], ...]  # name and number of the first row of each file
 
-    def part(self, rows: Places) -> dict[str, Any]:
+    def part(self, rows: Places) -> Options:
         """Return some rows as arguments of `observe`, `predict` or `label`."""
         named = {name: column.take(rows) for name, column in self.columns.items()}
         return {"time": self.times[rows].view("datetime64[ns]"), **named}
@@ -199,7 +199,7 @@ class _Files:
         times: list[Ints] = []
         files: list[tuple[str, int]] = []
         at = 0
-        columns: dict[str, list[Any]] = {key: [] for key in wanted if key != "time"}
+        columns: dict[str, list[Foreign]] = {key: [] for key in wanted if key != "time"}
         for piece in opened.pieces:
             if not files or files[-1][0] != str(piece):
                 files.append((str(piece), at))

@@ -101,7 +101,7 @@ class Cache:
         self,
         key: Hashable,
         make: Steps,
-        gone: Callable[[], Coroutine[Any, Any, None]],
+        gone: Callable[[], Coroutine[object, object, None]],
     ) -> bytes:
         """Return the body for a key, computed if it is missing or expired.
 

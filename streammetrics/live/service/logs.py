@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.live.store import StoreError
 
@@ -60,7 +60,7 @@ class Formatter(logging.Formatter):
         return _line(record.levelname.lower(), record.getMessage(), **more)
 
 
-def server_logs() -> dict[str, Any]:
+def server_logs() -> Document:
     """Return the configuration of the loggers of the web server, for JSON."""
     return {
         "version": 1,

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from streammetrics.core.errors import needs
 from streammetrics.live.alerts.rule import Alert, Alerts, alert_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from streammetrics.core.types import Foreign
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.exporting.families import Families
     from streammetrics.live.journal import Journal
@@ -270,7 +271,7 @@ class Scrape:
             family.samples = self._of_worker(family.samples)
             yield family
 
-    def _of_worker(self, samples: Sequence[Any]) -> list[Any]:
+    def _of_worker(self, samples: Sequence[Foreign]) -> list[Foreign]:
         """Return samples with the label of this worker, if there are several."""
         return [sample._replace(labels=self._worker | sample.labels) for sample in samples]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from streammetrics.live.validation import kinds_of, truth_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Options
     from streammetrics.live.config import Config
     from streammetrics.live.service.config import Settings
     from streammetrics.live.validation import Declared
@@ -175,11 +175,10 @@ def _empty(found: Settings, by: By) -> tuple[Live, Declared]:
 def _size(live: Live) -> Size:
     """Return the size of a live state whose panes are as small as those in which nothing comes."""
     blob = live.to_bytes()
-    settled: Any = from_bytes(blob)
-    return Size(settled.nbytes, len(blob))
+    return Size(from_bytes(blob).nbytes, len(blob))
 
 
-def _rows(declared: Declared, n: int) -> dict[str, Any]:
+def _rows(declared: Declared, n: int) -> Options:
     """Return n rows as they are declared.
 
     Raises:

@@ -84,13 +84,12 @@ def multilabel_options(metric: Any) -> Options:
     """Return the parameters of the statistics of rows with several labels."""
     cuts = metric.threshold
     if metric.from_logits and cuts is not None:
-        several = isinstance(cuts, tuple)
-        cuts = tuple(map(log_odds, cuts)) if several else log_odds(cuts)
+        cuts = log_odds(cuts) if isinstance(cuts, int | float) else tuple(map(log_odds, cuts))
     options = {name: getattr(metric, name) for name in ("labels", "nan_policy", "ignore_index")}
     return {"threshold": cuts, **options}
 
 
-def warn_of_indicators(metric: Any, true: Any, pred: Any) -> None:
+def warn_of_indicators(metric: ContingencyMetric, true: Any, pred: Any) -> None:
     """Warn if both columns are (n, L) of 0 and 1, which may mean several labels per row.
 
     They are read as n L rows of one class each, the usual meaning of tensors (B, T). scikit-learn
@@ -272,9 +271,9 @@ class ContingencyMetric(Metric[V_co]):
         (value,) = self._listed(self._read_all(table), table)
         return value
 
-    def _read_all(self, table: Confusion) -> Any:
+    def _read_all(self, table: Confusion) -> Numeric:
         """Return the result of `read`, after checking that it has an entry for each group."""
-        values: Any = self.read(table)
+        values = self.read(table)
         shape = getattr(values, "shape", None)
         size = len(values) if isinstance(values, list) else shape and shape[0]
         if size != table.groups:
@@ -285,7 +284,7 @@ class ContingencyMetric(Metric[V_co]):
             )
         return values
 
-    def _listed(self, values: Any, table: Confusion) -> list[V_co]:
+    def _listed(self, values: Numeric, table: Confusion) -> list[V_co]:
         """Return the value of each group."""
         return values.tolist() if getattr(values, "ndim", 0) == 1 else list(values)
 
@@ -328,7 +327,7 @@ class ContingencyMetric(Metric[V_co]):
         return None
 
     @abstractmethod
-    def read(self, table: Confusion) -> Any:
+    def read(self, table: Confusion) -> Numeric:
         """Return the value of each group of a table, (groups,); all groups have rows."""
 
     def _nothing(self, table: Confusion) -> V_co:
@@ -436,7 +435,7 @@ class AveragedMetric(NumberOrArray[NoAverage], ContingencyMetric[float | Labelle
         rows, such as specificity, are then defined.
         """
         if self.multilabel:
-            counts: Any
+            counts: object
             if isinstance(table, LabelTables | PartialLabelTables):
                 counts = LabelCounts.of(table, self.labels)
             else:
@@ -502,7 +501,7 @@ class AveragedMetric(NumberOrArray[NoAverage], ContingencyMetric[float | Labelle
         table.doubt(np.isnan(values), why)
         return values
 
-    def _listed(self, values: Any, table: Confusion) -> list[float | LabelledArray]:
+    def _listed(self, values: Numeric, table: Confusion) -> list[float | LabelledArray]:
         """Return the value of each group; with ``average=None`` an array with labels."""
         if self.average is not None:
             return super()._listed(values, table)

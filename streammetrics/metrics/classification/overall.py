@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, ArrayLike, ClassLabel, Floats
+    from streammetrics.core.types import Array, ArrayLike, ClassLabel, Floats, Numeric
     from streammetrics.metrics.classification.view import Confusion, Integers
 
 
@@ -477,7 +477,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         table.doubt(np.array(doubts) != "", doubts.__getitem__)
         return np.stack([matrix for matrix, _ in found])
 
-    def _listed(self, values: Any, table: Confusion) -> list[LabelledArray]:
+    def _listed(self, values: Numeric, table: Confusion) -> list[LabelledArray]:
         """Return the matrix of each group with its labels."""
         return [_labelled(matrix, table.labels_of(group)) for group, matrix in enumerate(values)]
 

@@ -309,9 +309,9 @@ class DaviesBouldin(SampledMetric):
             return (CentroidSums(centroids=self.centroids, nan_policy=self.nan_policy),)
         return ClusterSums(nan_policy=self.nan_policy), self._sample()
 
-    def readout(self, *statistics: Any) -> float:
+    def readout(self, sums: CentroidSums | ClusterSums, *sample: PointSample) -> float:
         """Return the mean over clusters of the worst ratios."""
-        _, worst = self._by_cluster(*statistics)
+        _, worst = self._by_cluster(sums, *sample)
         return math.fsum(worst) / worst.size if worst.size else math.nan
 
     def per_cluster(self) -> KeyedValues:

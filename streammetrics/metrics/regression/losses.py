@@ -357,7 +357,7 @@ class WAPE(RegressionMetric[RawValues]):
         sums = summed(self, "absolute"), summed(self, "magnitude")
         return (*sums, summed(self, "absolute_and_magnitude")) if self.spread else sums
 
-    def _lacking(self, *statistics: Any) -> str:
+    def _lacking(self, *statistics: LossSum) -> str:
         return where_zero(statistics[1].exact("loss"), "every target is 0")
 
     def readout(self, errors: LossSum, targets: LossSum, *_: LossSum) -> Value:
@@ -542,7 +542,7 @@ class MinkowskiDistance(RegressionMetric[RawValues]):
         power = DIGITS.divide(Decimal(1), Decimal(self.order))
         return float(DIGITS.power(DIGITS.divide(above, below), power))
 
-    def _lacking(self, *statistics: Any) -> str:
+    def _lacking(self, *statistics: LossSum) -> str:
         defined = [not math.isnan(value) for value in self._roots(*statistics)]
         what = "powers of the errors vanish, of which a smaller order or unit keeps more"
         return where_zero(defined, what)
@@ -752,8 +752,7 @@ class D2Tweedie(RegressionMetric[RawValues]):
         ]
         return averaged(shares, self.multioutput)
 
-    def _lacking(self, *statistics: Any) -> str:
-        moments: Moments = statistics[1]
+    def _lacking(self, _: LossSum, moments: Moments, *__: LossSum) -> str:
         why = where_zero(moments.centred("y", "y"), "the target is constant")
         allowed = [mean >= 0 for mean in moments.means("y")]
         return why or where_zero(allowed, "the mean target is negative") or _VANISHED

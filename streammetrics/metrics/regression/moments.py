@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streammetrics.metrics.regression.base import Value
 
 
-def _sampled(metric: VarianceRatio[Any] | PairMoments[Any]) -> tuple[MomentSample, ...]:
+def _sampled(metric: VarianceRatio[RawValues] | PairMoments[RawValues]) -> tuple[MomentSample, ...]:
     """Return the sample of rows that `confidence` needs, if the metric has ``spread=True``."""
     return (MomentSample(nan_policy=metric.nan_policy),) if metric.spread else ()
 

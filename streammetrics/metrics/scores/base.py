@@ -389,7 +389,9 @@ def _check_multilabel(metric: CurveMetric[object] | ClassScoreMetric[None]) -> N
     require(metric, "ignore_index", fits, "neither 0 nor 1 with multilabel=True")
 
 
-def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> LabelHistograms:
+def _label_histograms(
+    metric: CurveMetric[object] | ClassScoreMetric[None], max_bins: int, *, joined: bool = False
+) -> LabelHistograms:
     """Return the histograms of the labels, for rows with several labels."""
     return LabelHistograms(
         max_bins=max_bins,

@@ -32,7 +32,7 @@ from streammetrics.statistics.formulas import product_and_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streammetrics.core.types import Array, Floats, Places
+    from streammetrics.core.types import Array, Document, Floats, Places
     from streammetrics.metrics.scores.base import Corners, CumulativeCounts
     from streammetrics.statistics.histograms import ScoreHistogram
 
@@ -588,7 +588,7 @@ class BestPoint(Points, _Best):
 
     __slots__ = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Return both numbers."""
         return self._asdict()
 

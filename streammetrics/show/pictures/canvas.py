@@ -234,7 +234,7 @@ def library(name: str = "pyplot") -> Foreign:
         ) from error
 
 
-def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
+def axes(ax: Foreign, size: tuple[float, float] = SIZE) -> Axes:
     """Return the given axes or those of a new figure, without the top and right spines."""
     if ax is None:
         (ax,) = grid(1, 1, size)
@@ -250,7 +250,7 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
 
 def grid(down: int, across: int, size: tuple[float, float] = SIZE) -> list[Axes]:
     """Return the axes of a new figure, row by row, each of this size."""
-    made: Any = library().figure(
+    made: Foreign = library().figure(
         figsize=(size[0] * across, size[1] * down), layout="constrained", FigureClass=_text_figure()
     )
     every = list(made.subplots(down, across, squeeze=False).flat)
