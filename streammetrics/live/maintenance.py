@@ -167,7 +167,7 @@ def _check(db: sqlite3.Connection, path: str) -> None:
     try:
         for blob in (empty, *heads):
             unpacked(blob)
-        for (blob,) in db.execute("select blob from journal"):
+        for _, blob in db.execute("select worker, blob from journal"):
             unpacked(blob)
     except StateFormatError as error:
         raise damaged(path, str(error)) from error
