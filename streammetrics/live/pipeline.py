@@ -320,7 +320,7 @@ class Pipeline:
         else:
             read = self.inputs.rest(dict.fromkeys(self.keys.named(columns)))
             self.config.declared.check_optional(read)
-            for cells in join.table.columns:
+            for cells in join.table.columns or [*map(GrowingColumn, sorted(columns))]:
                 cells.check(columns[cells.name])
 
     def check_identified(self, columns: Mapping[str, Column]) -> None:

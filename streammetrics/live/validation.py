@@ -17,7 +17,7 @@ from streammetrics.core.columns.objects import Objects
 from streammetrics.core.columns.schema import joined_facts, reject, reject_present
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, an
-from streammetrics.live.events import SliceKeys
+from streammetrics.live.events import SliceKeys, is_missing
 from streammetrics.live.inputs import Inputs
 from streammetrics.live.possible.judged import estimator_of, judged_batch
 from streammetrics.live.possible.targets import check_range
@@ -66,7 +66,8 @@ def kinds_of(suite: Mergeable) -> dict[str, Kind]:
 def as_numbers(column: Column, name: str, kind: Kind) -> Column:
     """Return a column as the join stores it: numbers as floats, labels as integers or strings.
 
-    The label True becomes 1, and 3.0 becomes 3, so that the order of arrival does not matter.
+    A number that is missing becomes NaN. The label True becomes 1, and 3.0 becomes 3, so that the
+    order of arrival does not matter.
 
     Raises:
         InvalidBatchError: float64 cannot represent an integer, or a label is invalid.
@@ -80,7 +81,10 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
                 f"{name} holds integers beyond 2**53, which a row that waits, or is kept by "
                 "itself, does not hold: subtract an offset, or observe() without keep_rows"
             )
-        return Column(values.astype(np.float64), column.nulls, True)
+        numbers = values.astype(np.float64)
+        if column.nulls is not None:
+            numbers[column.nulls] = np.nan
+        return Column(numbers, None, True)
     if values.dtype.kind == "f":
         if (missing := np.isnan(values)).any():
             reject(name, "is missing (NaN or null)", missing)
@@ -102,7 +106,9 @@ def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
         column = as_column(value, name)[:1]
         if column.values.ndim == 1 and len(column):
             words = column.vocabulary
-            yield (column.values if words is None else words[column.values])[0].item()
+            first = (column.values if words is None else words[column.values])[0].item()
+            if not is_missing(first):
+                yield first
     yield from (1, 0)
     for name, value in others.items():  # a label for each prediction in a row
         values = as_column(value, name).values

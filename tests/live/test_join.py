@@ -665,6 +665,47 @@ def test_an_event_whose_value_is_none_says_so(kind):
         getattr(joined(), kind)(id=1, time=START, **{name: None})
 
 
+MISSING = {
+    "list": [None, 3.0],
+    "integers": [None, 3],
+    "nan": [math.nan, 3.0],
+    "arrow": pa.array([None, 3]),
+    "pandas": pd.array([None, 3], dtype="Int64"),
+}
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("values", MISSING.values(), ids=MISSING)
+def test_a_missing_prediction_is_left_out_or_refused(values, first):
+    """In the first batch of a state, nulls of lists and of Arrow counted as 0."""
+    columns = {"id": [1, 2], "time": [START] * 2}
+
+    def states(policy):
+        state = sm.Live(sm.MetricSet({"m": sm.MAE(nan_policy=policy)}), dedupe="1h", max_ahead=None)
+        if not first:
+            state.predict(id=[8], time=[START], y_pred=[0.5])
+        return state
+
+    found = [
+        states("omit").predict(**columns, y_pred=values).label(**columns, y_true=[1.0, 2.0]),
+        states("omit").observe(**columns, y_pred=values, y_true=[1.0, 2.0]),
+    ]
+    for state in found:
+        window = state.window("1h", end=START + 1800)
+        assert (window.n_rows, window.compute()) == (1, {"m": 1.0})
+    told = "y_pred is missing .* in 1 row, first in row 0"
+    with pytest.raises(sm.InvalidBatchError, match=told):
+        states("raise").predict(**columns, y_pred=values)
+    with pytest.raises(sm.InvalidBatchError, match=told):
+        states("raise").observe(**columns, y_pred=values, y_true=[1.0, 2.0])
+
+
+def test_a_missing_label_of_a_prediction_is_refused():
+    state = sm.Live(sm.MetricSet({"m": sm.F1(nan_policy="omit")}), max_ahead=None)
+    with pytest.raises(sm.InvalidBatchError, match="a row that waits has all its columns"):
+        state.predict(id=[1, 2], time=[START] * 2, y_pred=[None, 1])
+
+
 @pytest.mark.parametrize("wrong", [-1, 2**63, "2", 1.5, [1]])
 def test_a_version_that_is_none_is_told_by_its_row_and_not_among_all_others(wrong):
     versions = [*range(500), wrong, *range(500), wrong]
