@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
 from streammetrics.core.state.container import unpacked
+from streammetrics.core.state.files import is_special, replacing
 from streammetrics.live.journal import SILENCE
 from streammetrics.live.panes import digest
 from streammetrics.live.store import check_contents, check_form, damaged, is_damage, unreadable
@@ -131,25 +132,23 @@ def _copy(db: sqlite3.Connection, source: str, path: str) -> None:
     Raises:
         StateFormatError: The store is damaged.
     """
-    made = f"{path}.new"
+    if is_special(path):
+        raise StreamMetricsError(f"{path} is no file, and a store is copied to a file alone")
     try:
-        with closing(sqlite3.connect(made)) as copy:
-            db.backup(copy)
-            copy.execute("pragma journal_mode=delete")  # all in one file
-            _check(copy, source)
-            copy.execute("delete from workers")  # they use the store and not its copy
-            copy.commit()
-        for end in ("-wal", "-shm"):  # of the file that is replaced
-            with suppress(FileNotFoundError):
-                os.unlink(f"{path}{end}")
-        os.replace(made, path)
+        with replacing(path) as (made, _):
+            with closing(sqlite3.connect(made)) as copy:
+                db.backup(copy)
+                copy.execute("pragma journal_mode=delete")  # all in one file
+                _check(copy, source)
+                copy.execute("delete from workers")  # they use the store and not its copy
+                copy.commit()
+            for end in ("-wal", "-shm"):  # of the file that is replaced
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{os.path.realpath(path)}{end}")
     except (OSError, sqlite3.OperationalError) as error:
         if isinstance(error, sqlite3.Error) and is_damage(error):
             raise unreadable(source, error) from error
         raise StreamMetricsError(f"{path} cannot be written: {error}") from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(made)
 
 
 def _check(db: sqlite3.Connection, path: str) -> None:

@@ -86,6 +86,23 @@ def test_a_backup_is_restored_where_no_service_runs(store, tmp_path, run):
             assert found.to_bytes() == blob
 
 
+def test_a_copy_keeps_what_it_replaces(store, tmp_path, run):
+    """A device became a file, a link a copy, and a private file readable by all."""
+    filled(store)
+    pipe, private, link = (tmp_path / name for name in ("pipe", "private.db", "link.db"))
+    os.mkfifo(pipe)
+    code, _, err = run("backup", store, pipe, "--force")
+    assert (code, err) == (2, f"error: {pipe} is no file, and a store is copied to a file alone\n")
+    assert pipe.is_fifo()
+    private.touch(0o600)
+    link.symlink_to(private)
+    assert run("backup", store, link, "--force")[0] == 0
+    assert (link.is_symlink(), private.stat().st_mode & 0o777) == (True, 0o600)
+    with live(store=private) as copy, live(store=store) as found:
+        assert copy.to_bytes() == found.to_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if "tmp" in path.name) == []
+
+
 def test_a_service_that_was_killed_a_minute_ago_is_no_hindrance(store, tmp_path):
     blob, copy = filled(store), tmp_path / "copy.db"
     with sqlite3.connect(store) as db:

@@ -27,11 +27,9 @@ _NAMES = 1000  # most temporary files of one file, one for each live writer
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace the contents of a file atomically.
+    """Replace the contents of a file atomically, as `replacing` does.
 
-    Symbolic links are followed. Permissions are kept, as are the owner and group if the process may
-    set them; a new file gets default permissions. Pipes, terminals and other special files are
-    written to directly.
+    Pipes, terminals and other special files are written to directly.
 
     Raises:
         OSError: The file cannot be written; the old contents are unchanged.
@@ -39,19 +37,34 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     path = os.fspath(path)
     if not os.path.basename(path):
         raise OSError(errno.EISDIR if path else errno.ENOENT, "the name of a file is needed", path)
-    mode = _mode(path)
-    if mode is not None and not stat.S_ISREG(mode):
+    if is_special(path):
         with open(path, "wb") as stream:
             stream.write(data)
         return
-    target = os.path.realpath(path)
+    with replacing(path) as (_, handle), open(handle, "wb", closefd=False) as file:
+        file.write(data)
+
+
+def is_special(path: str) -> bool:
+    """Whether a path leads to something else than a regular file, such as a pipe or a folder."""
+    mode = _mode(path)
+    return mode is not None and not stat.S_ISREG(mode)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[tuple[str, int]]:
+    """Yield the name and the handle of a temporary file, which then replaces a regular file.
+
+    Symbolic links are followed. Permissions are kept, as are the owner and group if the process may
+    set them; a new file gets default permissions. After an error nothing is replaced.
+    """
+    mode, target = _mode(path), os.path.realpath(path)
     try:
         temporary, handle = _temporary(target, 0o666 if mode is None else mode & 0o777 | 0o600)
     except OSError as error:  # name the requested file, not the temporary one
         raise OSError(error.errno, error.strerror, path) from error
     try:
-        with open(handle, "wb", closefd=False) as file:
-            file.write(data)
+        yield temporary, handle
         if mode is not None:
             _give(temporary, target)
             os.chmod(temporary, stat.S_IMODE(mode))
