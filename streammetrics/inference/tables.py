@@ -327,6 +327,7 @@ def _with_shares(
 _ROUNDED = 2.0**-40  # of the range, or of the value; one that moves by less does not move
 _ENOUGH = 5  # right rows, and wrong ones, of a class that tell how its recall varies
 _CLASSES = 512  # most classes for `by_shares`
+_FEW = 64  # most classes whose shares are also read at lower levels: of more, each moves little
 
 
 def by_shares(
@@ -406,7 +407,7 @@ def _by_shares_of(
     if enough.all() or seen.size > _CLASSES:
         return None
     units = unit[seen], unit[seen]
-    tails = wider_tails(tail)
+    tails = wider_tails(tail) if seen.size <= _FEW else [tail]
     sides = np.concatenate([share_limits(tp[seen], wrong[seen], each, units) for each in tails])
     if not np.isfinite(sides).all():  # squares of the weights are beyond float64
         return None
