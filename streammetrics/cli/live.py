@@ -49,6 +49,7 @@ from streammetrics.live.service.config import TEMPLATE, models_of, settings
 from streammetrics.live.service.history import history, series_rows
 from streammetrics.live.service.judging import estimated, judging, replayed
 from streammetrics.live.service.sizing import sized
+from streammetrics.live.store import check_log
 from streammetrics.show.formats import Grid, drawn
 from streammetrics.show.report import number
 
@@ -134,10 +135,11 @@ def _check_store(title: str, found: Settings) -> None:
     path = found.options["store"]
     if path is None:
         return
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(os.path.realpath(path))
     try:
         with TemporaryFile(dir=folder):
             pass
+        check_log(path)
         if os.path.exists(path):
             os.close(os.open(path, os.O_RDWR))
             maintenance.check(path)
@@ -604,8 +606,13 @@ def open_store(
         CommandError: There is no store; the message ends with `advice`.
     """
     store = found.options["store"]
-    if store is None or not os.path.exists(store):
-        lack = "has no store" if store is None else f"has a store, {store}, that does not exist yet"
+    if store is not None:
+        check_log(store)
+    if store is None or not os.path.exists(store) or not os.path.getsize(store):
+        lack = "has no store"
+        if store is not None:
+            what = "is empty" if os.path.exists(store) else "does not exist yet"
+            lack = f"has a store, {store}, that {what}"
         raise CommandError(f"{found.path} {lack}: {advice}")
     with (
         maintenance.readable(store) as path,

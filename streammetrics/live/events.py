@@ -57,6 +57,7 @@ _UNITS = {
 _LONGEST = 200 * 365 * DAY
 _SHOWN = 60  # characters of a duration
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
+_SECONDS = re.compile(r"\s*[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?\s*")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDS = (  # end-of-day forms: pattern, its replacement, and the offset to add
     (re.compile(r"(?<=[T ])24:?00(?=(:?00(\.0+)?)?([Z+-]|$))"), "00:00", timedelta(days=1)),
@@ -145,7 +146,12 @@ def instants(values: object, name: str = "time") -> Ints:
     if array.dtype.kind in "iuf":
         return _of_seconds(array, name)
     if array.dtype.kind in "OU":
-        each = [_one(value, name, row) for row, value in enumerate(array.tolist())]
+        listed = array.tolist()
+        try:
+            each = [_one(value, name, row) for row, value in enumerate(listed)]
+        except InvalidBatchError as error:
+            _refuse_among_seconds(name, listed, error.row)
+            raise
         return np.array(each, np.int64).reshape(-1)
     return _refuse(name, f"holds {array.dtype}, not times", array.tolist()[0], 0)
 
@@ -237,6 +243,17 @@ def _one(value: object, name: str, row: int) -> int:
             value = math.inf if value > 0 else -math.inf
         return int(_of_seconds(np.array([value]), name, row)[0])
     return _refuse(name, "is not a time", value, row)
+
+
+def _refuse_among_seconds(name: str, listed: Sequence[object], row: int | None) -> None:
+    """Raise for the first value that is no number if the one of a row is, but is given as text.
+
+    A column of a text file is text if one value is no number.
+    """
+    numbers = [isinstance(each, str) and _SECONDS.fullmatch(each) is not None for each in listed]
+    if row is not None and numbers[row] and not all(numbers):
+        row = numbers.index(False)
+        _refuse(name, "is no number of seconds, as other rows have", listed[row], row)
 
 
 def _parsed(text: str, name: str, row: int) -> datetime:

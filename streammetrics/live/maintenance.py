@@ -15,7 +15,13 @@ from streammetrics.core.state.container import unpacked
 from streammetrics.core.state.files import is_special, replacing
 from streammetrics.live.journal import SILENCE
 from streammetrics.live.panes import digest
-from streammetrics.live.store import check_contents, check_form, damaged, is_damage, unreadable
+from streammetrics.live.store import (
+    check_contents,
+    check_form,
+    damaged,
+    is_damage,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +47,7 @@ def restore(file: str, store: str) -> None:
         StreamMetricsError: The backup cannot be read, or a service uses the store.
     """
     with _opened(file) as db:
-        if os.path.exists(store):
+        if os.path.exists(store) and os.path.getsize(store):
             with _opened(store) as old:
                 _check_unused(old, store)
         _copy(db, file, store)

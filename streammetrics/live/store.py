@@ -131,6 +131,7 @@ class Store:
         self.path, self._differing = os.fspath(path), differing
         self._place: tuple[int, int] | None = None  # device and inode of the file, once it is open
         _check_place(self.path)
+        check_log(self.path)
         self._is_new = not os.path.exists(self.path)
         self.is_ending = False  # whether it is closed soon, and needs no log any more
         try:
@@ -621,6 +622,19 @@ def _check_place(path: str) -> None:
         raise FileNotFoundError(errno.ENOENT, "there is no folder for the store", folder)
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "a store is a file, and this is a folder", path)
+
+
+def check_log(path: str) -> None:
+    """Raise if a store is empty, or is not there, but a log with what it held is.
+
+    SQLite would take it as new and delete the log. A store that is made has no log before it has a
+    header.
+
+    Raises:
+        StateFormatError: The store was deleted or emptied while nobody used it.
+    """
+    if not _seen(path)[1] and _seen(f"{path}-wal")[1]:
+        raise damaged(path, f"it is empty or gone, and its log {path}-wal is not")
 
 
 class Transaction:

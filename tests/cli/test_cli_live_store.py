@@ -103,6 +103,27 @@ def test_a_copy_keeps_what_it_replaces(store, tmp_path, run):
     assert sorted(path.name for path in tmp_path.iterdir() if "tmp" in path.name) == []
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_store_that_lost_all_but_its_log_is_refused_and_can_be_restored(
+    store, tmp_path, run, gone
+):
+    """It was taken as new, and its log was deleted."""
+    blob, copy = filled(store), tmp_path / "copy.db"
+    maintenance.backup(store, copy)
+    log = store.with_name(f"{store.name}-wal")
+    log.write_bytes(b"frames")
+    if gone:
+        store.unlink()
+    else:
+        store.write_bytes(b"")
+    with pytest.raises(StateFormatError, match="is empty or gone, and its log .*-wal is not"):
+        live(store=store)
+    assert log.read_bytes() == b"frames"
+    assert run("restore", copy, store, "--force")[0] == 0
+    with live(store=store) as found:
+        assert found.to_bytes() == blob
+
+
 def test_a_service_that_was_killed_a_minute_ago_is_no_hindrance(store, tmp_path):
     blob, copy = filled(store), tmp_path / "copy.db"
     with sqlite3.connect(store) as db:

@@ -211,6 +211,14 @@ def test_other_times_beyond_their_day_are_refused_by_row_and_value(text):
         instants(["2016-12-31T00:00Z", text])
 
 
+def test_a_text_among_seconds_is_told_by_its_own_row():
+    """A column of a text file is text if one value is no number, and the first row was blamed."""
+    with pytest.raises(sm.InvalidBatchError, match=r"first in row 2 .'yesterday'"):
+        instants(["1795866294.06", "1795866295", "yesterday"])
+    with pytest.raises(sm.InvalidBatchError, match=r"ISO 8601, .* first in row 0 .'1'"):
+        instants(["1", "2"])
+
+
 @pytest.mark.parametrize("value", ["9" * 5000 + "h", "73001d", timedelta(days=80_000), "1" * 70])
 def test_a_duration_that_is_too_long_is_refused_in_a_short_sentence(value):
     with pytest.raises(
