@@ -79,7 +79,7 @@ class StateField(ABC, Generic[V]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner, self.name = owner, name
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self) -> tuple[object, ...] | str:
         # Pickle by name, like a class: the field's functions of parameters are mostly lambdas.
         return getattr, (self.owner, self.name)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError, an
+from streammetrics.core.floating import check_arithmetic
 from streammetrics.core.mergeable import Stateful, registered
 from streammetrics.core.registry import REGISTRY, register, registered_name
 from streammetrics.core.state.container import header_of, unpacked
@@ -64,6 +65,7 @@ def from_bytes(blob: bytes, *classes: type, kind: type = Stateful) -> object:
         raise TypeError(f"from_bytes takes the bytes that to_bytes() gave, not {what}") from None
     for cls in classes:
         register(cls)
+    check_arithmetic()
     try:
         found = _rebuilt(own)
     except StateFormatError as error:

@@ -529,6 +529,9 @@ _RESTORED: WeakValueDictionary[Hashable, Statistic] = WeakValueDictionary()
 class _Whole(StateField[Statistic]):
     """The whole state of a statistic without fields, treated as its only field."""
 
+    def __reduce__(self) -> str:
+        return "_ONLY"  # no class declares it
+
     def empty(self, of: Configured) -> Statistic:
         """Return the statistic without rows."""
         assert isinstance(of, Statistic)
@@ -563,7 +566,8 @@ class _Whole(StateField[Statistic]):
         return value.nbytes
 
 
-_WHOLE: Fields = {"": _Whole(inline=True)}
+_ONLY = _Whole(inline=True)
+_WHOLE: Fields = {"": _ONLY}
 
 
 def _fields(of: Statistic) -> Fields:

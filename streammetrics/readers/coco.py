@@ -34,6 +34,7 @@ INPUTS = {
         "pred_boxes", "pred_labels", "pred_scores",
     )
 }  # fmt: skip
+_SIZE = "height", "width"
 _KEYS = {"annotations": ("category_id", "area"), "results": ("category_id", "score")}
 
 
@@ -93,10 +94,11 @@ class CocoPiece:
         images = sorted(_ids(told["images"], self.annotations))
         places = {image: place for place, image in enumerate(images)}
         sizes = {image["id"]: image for image in told["images"]} if self.masks else None
-        true = _by_image({self.annotations: told["annotations"]}, "annotations", places, sizes)
-        found = {source: _parsed(source, list, "a list of results") for source in self.results}
-        pred = _by_image(found, "results", places, sizes)
         names = _names(told.get("categories") or [], self.annotations)
+        truths = {self.annotations: told["annotations"]}
+        true = _by_image(truths, "annotations", places, sizes, names)
+        found = {source: _parsed(source, list, "a list of results") for source in self.results}
+        pred = _by_image(found, "results", places, sizes, names)
         columns = {
             "true_boxes": true.masks() if self.masks else true.numbers("bbox"),
             "true_labels": true.labels(names),
@@ -154,10 +156,12 @@ def _by_image(
     kind: str,
     places: Mapping[Json, int],
     sizes: Mapping[Json, Document] | None,
+    names: Mapping[Json, Json],
 ) -> _Boxes:
     """Validate entries and sort them by image; within an image they keep the order of the file.
 
-    With the `sizes` of images, masks are read instead of boxes, and replaced by their text.
+    With the `sizes` of images, masks are read instead of boxes, and replaced by their text. Entries
+    of other categories than those in `names` are left out, unless there are no names.
     """
     rows = [
         _image(entry, kind, places, f"{source}: entry {number} of its {kind}", sizes)
@@ -165,9 +169,11 @@ def _by_image(
         for number, entry in enumerate(each)
     ]
     every = [entry for each in entries.values() for entry in each]
-    order = np.argsort(np.array(rows, np.intp), kind="stable")
-    counts = np.bincount(np.array(rows, np.intp), minlength=len(places))
-    return _Boxes(counts, [every[place] for place in order.tolist()])
+    kept = [p for p, entry in enumerate(every) if not names or entry["category_id"] in names]
+    of_image = np.array(rows, np.intp)[kept]
+    counts = np.bincount(of_image, minlength=len(places))
+    order = np.argsort(of_image, kind="stable")
+    return _Boxes(counts, [every[kept[place]] for place in order.tolist()])
 
 
 def _image(
@@ -214,9 +220,18 @@ def _check_category(value: object, title: str, key: str) -> None:
 
 def _mask(told: Json, image: Document, title: str) -> str:
     """Return the compressed run lengths of a mask or of polygons, which need pycocotools."""
-    counts = told.get("counts") if isinstance(told, dict) else None
-    if isinstance(counts, str):
-        return counts
+    if isinstance(told, dict):
+        size = told.get("size")
+        if not isinstance(size, list) or len(size) != 2 or not all(map(_is_number, size)):
+            raise InvalidBatchError(f"{title} has a mask without its size: {size!r:.60}")
+        # The size of an image that does not say it is that of its first mask.
+        of_image = [image.setdefault(name, n) for name, n in zip(_SIZE, size, strict=True)]
+        if size != of_image:
+            raise InvalidBatchError(
+                f"{title} has a mask of size {size}, and its image has height and width {of_image}"
+            )
+        if isinstance(told.get("counts"), str):
+            return str(told["counts"])
     try:
         from pycocotools import mask  # noqa: PLC0415 - an optional dependency
     except ImportError:

@@ -111,6 +111,46 @@ def test_boxes_in_a_table_are_those_of_python(command, coco, tmp_path):
     assert value == sm.BoxAveragePrecision(box_format="xywh").update(**rows).compute()
 
 
+def test_entries_of_other_categories_are_left_out_as_by_pycocotools(command, coco):
+    """They were classes of their own, and lowered the mean."""
+    _, (true, pred) = coco
+    dataset, found = (json.loads(path.read_text()) for path in (true, pred))
+    dataset["categories"] = dataset["categories"][:1]
+    only = dataset["categories"][0]["id"]
+    true.write_text(json.dumps(dataset))
+    run = ("evaluate", "--task", "boxes", "--annotations", true, "--results", pred, "--json", "-")
+    told = json.loads(command(*run).out)["metrics"]
+    dataset["annotations"] = [e for e in dataset["annotations"] if e["category_id"] == only]
+    true.write_text(json.dumps(dataset))
+    pred.write_text(json.dumps([e for e in found if e["category_id"] == only]))
+    assert json.loads(command(*run).out)["metrics"] == told
+    assert told["BoxAveragePrecision"]["value"] > 0
+
+
+@pytest.mark.parametrize("size", [[8, 6], [7, 7], None])
+@pytest.mark.parametrize("sized", [False, True])
+def test_a_mask_has_the_size_of_its_image(mistake, tmp_path, size, sized):
+    """Only the number of its pixels was compared, so that a transposed mask was right."""
+    pixels = np.zeros((6, 8), np.uint8, order="F")
+    pixels[1:4, 2:6] = 1
+    counts = coco_mask.encode(pixels)["counts"].decode()
+    entry = {"image_id": 1, "category_id": 1, "segmentation": {"size": [6, 8], "counts": counts}}
+    image = {"id": 1, **({"height": 6, "width": 8} if sized else {})}
+    truth = {"images": [image], "annotations": [{**entry, "area": 12}]}
+    found = [{**entry, "score": 0.5, "segmentation": {"size": size, "counts": counts}}]
+    paths = tmp_path / "instances.json", tmp_path / "found.json"
+    for path, value in zip(paths, (truth, found), strict=True):
+        path.write_text(json.dumps(value))
+    told = mistake(
+        "evaluate", "--task", "boxes", "--param", "box_format=rle",
+        "--annotations", paths[0], "--results", paths[1],
+    )  # fmt: skip
+    what = "a mask without its size: None"
+    if size is not None:
+        what = f"a mask of size {size}, and its image has height and width [6, 8]"
+    assert f"entry 0 of its results has {what}" in told
+
+
 @pytest.fixture
 def small(tmp_path):
     """Return the paths of annotations of an image without boxes, and of no results."""

@@ -102,6 +102,15 @@ def test_readings_are_refused_too(call, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_reading_a_state_is_refused_too(mode):
+    """The state seemed damaged where small scores were compared as 0."""
+    blob = sm.ROCAUC().update([0, 1], [1e-310, 2e-310]).to_bytes()
+    error = in_mode(MODES[mode], lambda: sm.from_bytes(blob))
+    assert isinstance(error, sm.FloatingPointModeError)
+    assert sm.from_bytes(blob).compute() == 1.0
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_merging_is_refused_too(mode):
     metric, other = (sm.MSE().update(ROWS, ROWS + 0.1) for _ in range(2))
     other.compute()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -279,3 +280,26 @@ def test_truths_are_written_in_one_way():
     odd = np.array([33], np.uint8).view(np.bool_)
     with pytest.raises(sm.StateFormatError, match="neither 0 nor 1"):
         StateTable.restored(plan, {**arrays, "0/seen": odd}, 1)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
+def test_what_a_worker_hands_over_is_the_state(oracle, spread):
+    """Workers failed with slices of what keeps a sample of its rows."""
+    config = oracle.metric.config
+    if spread and "spread" not in config:
+        return
+    metric = type(oracle.metric)(**{**config, **({"spread": True} if spread else {})})
+    rows = plain_rows(oracle, 24)
+    rows["key"] = np.arange(next(map(len, rows.values()))) % 3
+    suite = sm.MetricSet({"m": metric})
+    plain = {name: column for name, column in rows.items() if name != "key"}
+    for whole, given in (
+        (suite.copy(), plain),
+        (sm.Slices(suite, by="key"), rows),
+        (sm.MetricSet({"m": metric}, unit="key"), rows),
+    ):
+        whole.update(given)
+        again = whole._over(pickle.loads(pickle.dumps(whole._alone())))
+        assert again.to_bytes() == whole.to_bytes()

@@ -371,7 +371,8 @@ class Silhouette(SampledMetric):
             ``"manhattan"``, ``"chebyshev"``, ``"canberra"``, ``"braycurtis"`` or ``"hamming"``,
             as in ``scipy.spatial.distance``. By cosine and correlation, a point without a direction
             is at distance 1 from all others, including equal ones. A point at an infinite distance
-            (``"braycurtis"`` of opposite points) counts as 0, as in scikit-learn.
+            (``"braycurtis"`` of opposite points) counts as 0, as in scikit-learn. Two points at the
+            origin are at a Bray-Curtis distance of 0, where SciPy's is NaN.
             With `centroids` only the first two are allowed.
         centroids: The centroids of a fitted model, (K, d), with coordinates up to 1e150; points are
             then not stored.
