@@ -717,7 +717,10 @@ def test_a_store_that_is_deleted_or_replaced_is_noticed(tmp_path, durable, repla
     live.flush()
     path.rename(aside)
     if replaced:
-        state(store=path).close()
+        with pytest.raises(sm.StateFormatError, match="its log .* is not"):
+            state(store=path)  # it would delete the log of this one
+        state(store=tmp_path / "new.db").close()
+        (tmp_path / "new.db").rename(path)
     assert not live._ingest.journal.try_to_write()  # as each second
     told = asked.get("/health").json()
     what = "another file has its place" if replaced else "the file was deleted"
