@@ -149,12 +149,12 @@ def check_series(
     queries: Queries, view: PageView, back: str | None, ago: str | None, only: str | None
 ) -> None:
     """Raise ValueError if parameters of a series cannot be read, or there are no such slices."""
+    if only is not None:
+        SliceKeys(queries.suite).shown(queries.suite._plan.start, ChosenSlice.read(only).by)
     spans_of(queries.config.tiers, view.window, view.every, -1, 0, 0)
     for text, name in ((back, "span"), (ago, "ago")):
         if text is not None:
             duration(text, name)
-    if only is not None:
-        SliceKeys(queries.suite).shown(queries.suite._plan.start, ChosenSlice.read(only).by)
 
 
 class CostError(StreamMetricsError, ValueError):
