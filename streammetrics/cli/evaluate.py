@@ -29,6 +29,7 @@ from streammetrics.cli.tasks import (
 from streammetrics.core.columns.batch import COUNTS, WEIGHT, is_several
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.engines.local import evaluate as evaluated
+from streammetrics.metrics import specs as written
 from streammetrics.metrics.drift import SampleDistance
 from streammetrics.readers.files import BATCH_ROWS
 from streammetrics.show.formats import console
@@ -266,6 +267,8 @@ def _as_option(name: str, value: object) -> str:
     if name in _OPTIONS:
         return _OPTIONS[name].format(value)
     text = {"Ellipsis": "...", "[Ellipsis]": "cat,dog,eel"}.get(repr(value), str(value))
+    if isinstance(value, str) and written.value(value) != value:  # text that looks like a number
+        text = f"\"'{value}'\""
     return f"--param {name}={text.lower() if isinstance(value, bool) else text}"
 
 

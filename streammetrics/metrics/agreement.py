@@ -266,8 +266,9 @@ class FleissKappa(Agreement):
     P is the mean over items of the share of rating pairs that agree. P_e is the sum over categories
     of the squared share of all ratings, or with ``chance="uniform"`` 1 over the number of
     categories (Randolph's free-marginal kappa). All items must have the same number of ratings:
-    counts with different totals raise, and with `from_raters` an item that a rater did not rate is
-    missing. Undefined if items have a single rating, or only one category occurs.
+    counts with different totals raise, but an item without any rating is left out, though it is one
+    of the `n_rows`; with `from_raters` an item that a rater did not rate is missing. Undefined if
+    items have a single rating, or only one category occurs.
 
     The other parameters are those of `Agreement`.
 

@@ -8,6 +8,7 @@ import string
 import unicodedata
 from abc import abstractmethod
 from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, takewhile
@@ -402,6 +403,8 @@ class EditCounts(TextCounts):
     def schema(self) -> Schema:
         """A reference and a prediction, which only rapidfuzz compares."""
         found = super().schema
+        with suppress(ImportError):  # before rows come: a signal handler cannot re-enter an import
+            _levenshtein()
         return replace(found, conditions=(*found.conditions, Installed()))
 
     @property

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
+import shlex
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from prediction_files import store, text
 
@@ -317,3 +320,16 @@ def test_numbered_scores_and_a_label_are_no_matrix(mistake, tmp_path):
     run = ("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-score", "p*")
     line = mistake(*run, "--metrics", "Accuracy")
     assert "'p*' means 2 numbered columns, p0 to p1, and others: predicted" in line
+
+
+def test_the_option_for_a_label_that_looks_like_a_number_can_be_typed(mistake, command, tmp_path):
+    """It named the number, which is no label."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"y": ["0", "1", "1"], "s": [0.1, 0.6, 0.9]}), path)
+    run = ("evaluate", path, "--task", "binary", "--y-true", "y", "--y-score", "s")
+    run += ("--metrics", "ROCAUC")
+    told = mistake(*run)
+    option = re.search(r"--param (pos_label=\S+) or another", told)
+    assert option is not None, told
+    assert option[1] == "pos_label=\"'1'\""
+    assert command(*run, "--param", *shlex.split(option[1])).code == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 
 import jiwer
 import numpy as np
@@ -163,3 +165,12 @@ def test_references_are_as_many_as_the_metric_has():
 def test_rouge_of_lines_is_that_of_lin_2004():
     rows = ["w1 w2 w3 w4 w5"], ["w1 w2 w6 w7 w8\nw1 w3 w8 w9 w5"]
     assert sm.RougeL(lines=True, of="recall").update(*rows).compute() == 0.8
+
+
+def test_edits_are_imported_before_rows_come():
+    """A signal handler that updates during the first update could not re-enter the import."""
+    asked = "import sys, streammetrics as sm; sm.WER(); print('rapidfuzz.distance' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "True\n"
