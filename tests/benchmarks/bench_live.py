@@ -236,7 +236,7 @@ def merges(scale):
     again = f"{readable(median(taken[1:]))}, at best {readable(least)}"
     return [
         Figure(f"{title} for the first time", readable(taken[0]), "", None),
-        Figure("  … again, after ten seconds", again, "1 s", least <= 1),
+        Figure("  again, after ten seconds", again, "1 s", least <= 1),
     ]
 
 
