@@ -131,6 +131,11 @@ def test_a_saved_state_is_shown_by_its_unit_or_by_rows(command, mistake, tmp_pat
         found = json.loads(shown["--unit", "none"])["metrics"]["accuracy"]["confidence"]
         limits = suite["accuracy"].confidence(0.9, unit=None)
         assert [found["low"], found["high"]] == list(limits)
+    heads = [
+        command("show", path, "--confidence", "0.9", *unit).out.splitlines()[0]
+        for unit in [(), ("--unit", "none")]
+    ]
+    assert ["unit=user" in head for head in heads] == [True, False]
     wrong = mistake("show", path, "--confidence", "0.9", "--unit", "session")
     assert "keeps the unit user; --unit none asks for rows" in wrong
     assert "--unit requires --confidence" in mistake("show", path, "--unit", "user")

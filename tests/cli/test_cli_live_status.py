@@ -96,6 +96,12 @@ def test_panes_that_expired_early_are_told(config, capsys):
 def test_what_cannot_be_asked_is_said(config, capsys):
     assert main(["live", "status", str(config)]) == 2
     assert "that does not exist yet: give the address of the service" in capsys.readouterr().err
+    store = config.with_name("live.db")
+    store.touch()
+    assert main(["live", "status", str(config)]) == 2
+    assert "that is empty: give the address of the service" in capsys.readouterr().err
+    assert store.stat().st_size == 0  # reading makes no store of it
+    store.unlink()
     assert not config.with_name("live.db").exists()
     config.write_text(CONFIG.replace('store = "live.db"', ""))
     assert main(["live", "status", str(config)]) == 2
