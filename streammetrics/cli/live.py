@@ -142,8 +142,8 @@ def _check_store(title: str, found: Settings) -> None:
         check_log(path)
         if os.path.exists(path):
             os.close(os.open(path, os.O_RDWR))
-            maintenance.check(path)
-            if os.path.getsize(path):
+            if not os.path.isfile(path) or os.path.getsize(path):  # a new one is empty
+                maintenance.check(path)
                 found.check_store()
     except OSError as error:
         raise CommandError(
@@ -606,14 +606,13 @@ def open_store(
         CommandError: There is no store; the message ends with `advice`.
     """
     store = found.options["store"]
-    if store is not None:
-        check_log(store)
-    if store is None or not os.path.exists(store) or not os.path.getsize(store):
-        lack = "has no store"
-        if store is not None:
-            what = "is empty" if os.path.exists(store) else "does not exist yet"
-            lack = f"has a store, {store}, that {what}"
-        raise CommandError(f"{found.path} {lack}: {advice}")
+    if store is None:
+        raise CommandError(f"{found.path} has no store: {advice}")
+    check_log(store)
+    exists = os.path.exists(store)
+    if not exists or not os.path.getsize(store):
+        what = "is empty" if exists else "does not exist yet"
+        raise CommandError(f"{found.path} has a store, {store}, that {what}: {advice}")
     with (
         maintenance.readable(store) as path,
         replace(found, options={**found.options, "store": path}).live() as live,

@@ -437,10 +437,7 @@ def keys_of(ids: object) -> NDArray[np.uint64]:
     keys = _of_arrow(ids) if hasattr(ids, "to_pylist") else None
     if keys is not None:
         return keys
-    every: Iterable[Any] = ids.tolist() if hasattr(ids, "tolist") else ids
-    if hasattr(ids, "to_pylist"):
-        every = ids.to_pylist()
-    listed = every if isinstance(every, list) else list(every)
+    listed = _listed(ids)
     found = _of_alike(listed)
     if found is not None:
         return found
@@ -452,6 +449,13 @@ def keys_of(ids: object) -> NDArray[np.uint64]:
         missing = np.array([*map(is_missing, listed)])
         reject("id", "is missing (null)", missing, advice="every row needs an id")
     return np.frombuffer(blob, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def _listed(column: Foreign) -> list[Any]:
+    """Return the values of a column of any library as Python's."""
+    read = getattr(column, "to_pylist", getattr(column, "tolist", lambda: column))
+    every = read()
+    return every if isinstance(every, list) else list(every)
 
 
 def is_missing(value: object) -> bool:
@@ -522,8 +526,7 @@ def versions_of(versions: object, n: int = 1) -> Ints:
 
 def _no_version(versions: Any) -> NoReturn:
     """Raise for the first value that is not a valid version."""
-    read = getattr(versions, "to_pylist", getattr(versions, "tolist", lambda: list(versions)))
-    listed = read()
+    listed = _listed(versions)
     missing = np.array([*map(is_missing, listed)])
     if missing.any():
         advice = "pass an integer from 0 to 2^63 - 1, or no versions"

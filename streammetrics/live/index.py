@@ -14,7 +14,7 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     Keys = NDArray[np.uint64]  # (n, 2)
     Rows = Ints
     Slots = NDArray[np.uint32]
-    from collections.abc import Sequence
 
 
 class Present:
@@ -447,6 +446,11 @@ class PredictionTable:
 
     def __len__(self) -> int:
         return self._n
+
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Raise if columns of predictions differ from those held, if any, or have nulls."""
+        for cells in self.columns or [*map(GrowingColumn, sorted(columns))]:
+            cells.check(columns[cells.name])
 
     @property
     def _cells(self) -> tuple[GrowingColumn, ...]:

@@ -68,11 +68,10 @@ def compact(store: str) -> tuple[int, int]:
 
 
 def check(path: str) -> None:
-    """Raise `StreamMetricsError` unless a file is a whole store, or empty, as a new one is."""
-    if not os.path.isfile(path) or os.path.getsize(path):
-        with _opened(path) as db:
-            db.execute("begin")
-            _check(db, path)
+    """Raise `StreamMetricsError` unless a file is a whole store."""
+    with _opened(path) as db:
+        db.execute("begin")
+        _check(db, path)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
-from streammetrics.live.index import LABELLED, GrowingColumn, LabelRows, Predictions
+from streammetrics.live.index import LABELLED, LabelRows, Predictions
 from streammetrics.live.join import (
     NO_LIMIT,
     Join,
@@ -320,16 +320,13 @@ class Pipeline:
         else:
             read = self.inputs.rest(dict.fromkeys(self.keys.named(columns)))
             self.config.declared.check_optional(read)
-            for cells in join.table.columns or [*map(GrowingColumn, sorted(columns))]:
-                cells.check(columns[cells.name])
+            join.table.check(columns)
 
     def check_identified(self, columns: Mapping[str, Column]) -> None:
         """Raise unless observations with ids have the declared columns and the stored types."""
         read = self.inputs.rest(dict.fromkeys(self.keys.named(columns)))
         self.config.declared.check_optional(read, observed=True)
-        cells = self.identified.table.columns or [*map(GrowingColumn, sorted(columns))]
-        for cell in cells:
-            cell.check(columns[cell.name])
+        self.identified.table.check(columns)
 
     def _begin_checks(self) -> None:
         """Validate waiting rows against the facts of all rows, which the panes hold."""

@@ -419,7 +419,7 @@ def _numbers(batch: Batch, name: str) -> tuple[Floats, Bools | None] | None:
         )
     if numbers.residual is not None:
         batch.refuse_long(name, "a ranking")
-    if numbers.low == numbers.low:
+    if numbers.low == numbers.low:  # it is nan where any value is
         return values, None
     wrong = np.isnan(values)
     if nulls is not None:

@@ -520,9 +520,10 @@ class LossSum(ExactSums):
             return self.lift_whole(columns, weight)
         of, powers, found = self._of, self.exponents, {}
         if isinstance(columns, SharedColumns):
-            alike = [p for p in columns.peers if isinstance(p, LossSum) and p._of == of]
-            powers = tuple({power for peer in alike for power in peer.exponents})
             found = columns.found
+            if of not in found:
+                alike = [p for p in columns.peers if isinstance(p, LossSum) and p._of == of]
+                powers = tuple({power for peer in alike for power in peer.exponents})
         if of not in found:
             terms, parameter = of
             try:

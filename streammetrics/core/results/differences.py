@@ -11,7 +11,7 @@ from streammetrics.core.results.values import Result, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Self, SupportsIndex
+    from typing import Self
 
     from streammetrics.core.types import Document
 
